@@ -16,7 +16,7 @@ from typing import Any
 
 from landlane.clients.model import HOOK_CLIENTS
 from landlane.clients.registry import hooks_of
-from landlane.protocol.hook_events import EventKind
+from landlane.protocol.hook_events import HookEventKind
 
 TARGET = Path(__file__).resolve().parent.parent / "src" / "landlane" / "hook_entry" / "client_fast_path.py"
 BEGIN = "# Written by scripts/client_tools.py from src/landlane/clients/*/hook.py: begin\n"
@@ -69,7 +69,7 @@ def table_of(client: str) -> dict[str, Any]:
     # The first event of a kind: an event for failures comes second, and is left to the full hook.
     first = {
         kind: next(event for event in hooks.kinds if hooks.kinds[event] == kind)
-        for kind in (EventKind.BEFORE, EventKind.AFTER)
+        for kind in (HookEventKind.BEFORE, HookEventKind.AFTER)
     }
     named = {
         field: {tool: key for tool, key in getattr(tools, field).items() if tool not in skipped}
@@ -77,7 +77,7 @@ def table_of(client: str) -> dict[str, Any]:
     }
     return {
         "keys": (keys.session, keys.agent, keys.event, keys.tool, keys.arguments),
-        "events": {first[EventKind.BEFORE]: 1, first[EventKind.AFTER]: 2},
+        "events": {first[HookEventKind.BEFORE]: 1, first[HookEventKind.AFTER]: 2},
         **named,
         "harmless": (*tools.network, *tools.harmless),
     }

@@ -68,7 +68,7 @@ names = ["a"]
 
 
 @value
-class Case:
+class LateWriteCase:
     """An operation of ann, how bob takes over meanwhile, and whether ann's write can be seen."""
 
     prepare: Callable[[Agent], Any]
@@ -208,7 +208,7 @@ def offer_to_all(ann: Agent) -> None:
 
 
 CASES = {
-    "commit": Case(
+    "commit": LateWriteCase(
         prepare=claim_path,
         operate=commit_path,
         stop=(committing, "record_commit"),
@@ -217,7 +217,7 @@ CASES = {
         codes=("LEASE_OVER", "CLAIM_HELD", "SESSION_OVER"),
         is_recorded=lambda repo, _: any(entry.kind == "commit.made" for entry in read_entries(repo)),
     ),
-    "done": Case(
+    "done": LateWriteCase(
         prepare=take_task_with_commit,
         operate=lambda ann, _: evidence.complete_task(ann.repo, ann.session, "T1"),
         stop=(evidence, "_record_result"),
@@ -225,7 +225,7 @@ CASES = {
         is_visible=lambda repo, _: get_task(repo, "T1").state in ("landing", "done"),
         codes=("TASK_NOT_YOURS", "SESSION_OVER"),
     ),
-    "done without evidence": Case(
+    "done without evidence": LateWriteCase(
         prepare=take_chore,
         operate=lambda ann, _: evidence.complete_task(ann.repo, ann.session, "T1"),
         stop=(evidence, "finish_without_evidence"),
@@ -233,7 +233,7 @@ CASES = {
         is_visible=lambda repo, _: get_task(repo, "T1").state == "done",
         codes=("TASK_NOT_YOURS", "SESSION_OVER"),
     ),
-    "land: submit": Case(
+    "land: submit": LateWriteCase(
         prepare=claim_and_commit_branch,
         operate=lambda ann, _: submitting.submit_branch(ann.repo, ann.session, BRANCH, ""),
         stop=(submitting, "enqueue"),
@@ -241,7 +241,7 @@ CASES = {
         is_visible=lambda repo, _: list_landings(repo, ()),
         codes=("SESSION_OVER", "CLAIM_HELD"),
     ),
-    "land: move the target": Case(
+    "land: move the target": LateWriteCase(
         prepare=queue_branch,
         operate=run_queue,
         stop=(move_target, "begin_move"),
@@ -249,7 +249,7 @@ CASES = {
         is_visible=has_moved_late,
         codes=("RUNNER_OVERTAKEN", "done"),  # done: it was stopped before it looked at the queue
     ),
-    "deploy: start": Case(
+    "deploy: start": LateWriteCase(
         prepare=lambda _: None,
         operate=deploy_to_prod,
         stop=(deploys.records, "record_child"),
@@ -258,7 +258,7 @@ CASES = {
         can_be_undone=False,
         codes=("LEASE_OVER", "SESSION_OVER", "RUNNER_OVERTAKEN", "CLAIM_HELD"),
     ),
-    "deploy: live": Case(
+    "deploy: live": LateWriteCase(
         prepare=lambda _: None,
         operate=deploy_to_prod,
         stop=(deploys.records, "end_live"),
@@ -266,7 +266,7 @@ CASES = {
         is_visible=lambda repo, _: live_at(repo, "prod"),
         codes=("LEASE_OVER", "SESSION_OVER", "RUNNER_OVERTAKEN", "CLAIM_HELD"),
     ),
-    "state": Case(
+    "state": LateWriteCase(
         prepare=lambda _: None,
         operate=lambda ann, _: keys.set_state(ann.repo, ann.session, "release", "1.0", is_any=True),
         stop=(keys, "_change_key"),
@@ -274,7 +274,7 @@ CASES = {
         is_visible=lambda repo, _: getattr(keys.get_state(repo, "release"), "value", "") == "1.0",
         codes=("SESSION_OVER",),
     ),
-    "slot: free": Case(
+    "slot: free": LateWriteCase(
         prepare=take_database,
         operate=lambda ann, taken: slots.free(ann.repo, ann.session, taken.slot.id),
         stop=(slots, "free"),
@@ -282,7 +282,7 @@ CASES = {
         is_visible=lambda repo, root: database_holder(repo, root) == [],
         codes=("SESSION_OVER", "SLOT_TAKEN"),
     ),
-    "slot: take": Case(
+    "slot: take": LateWriteCase(
         prepare=lambda _: None,
         operate=lambda ann, _: take_database(ann),
         stop=(slots, "take_slot"),
@@ -290,7 +290,7 @@ CASES = {
         is_visible=lambda repo, root: database_holder(repo, root) == ["ann"],
         codes=("SESSION_OVER",),
     ),
-    "handoff: send": Case(
+    "handoff: send": LateWriteCase(
         prepare=take_chore,
         operate=hand_to_eve,
         stop=(sending, "check_draft"),
@@ -298,7 +298,7 @@ CASES = {
         is_visible=lambda repo, _: owner_of(repo) == "",
         codes=("TASK_NOT_YOURS", "SESSION_OVER"),
     ),
-    "handoff: accept": Case(
+    "handoff: accept": LateWriteCase(
         prepare=offer_to_all,
         operate=lambda ann, _: accepting.accept_handoff(ann.repo, ann.session, "T1"),
         stop=(accepting, "accept_handoff"),
@@ -306,7 +306,7 @@ CASES = {
         is_visible=lambda repo, _: owner_of(repo) == "ann",
         codes=("SESSION_OVER", "HANDOFF_ACCEPTED"),
     ),
-    "once: start": Case(
+    "once: start": LateWriteCase(
         prepare=lambda _: None,
         operate=run_once,
         stop=(sys.modules[__name__], "start_command"),
@@ -315,7 +315,7 @@ CASES = {
         can_be_undone=False,
         codes=("SESSION_OVER",),
     ),
-    "release": Case(
+    "release": LateWriteCase(
         prepare=lambda ann: ann.take(PATH),
         operate=lambda ann, _: held.release(ann.repo, ann.session, (ann.pattern(PATH),)),
         stop=(held, "release"),
@@ -323,7 +323,7 @@ CASES = {
         is_visible=lambda repo, _: not claim_checks.list_claims(repo),
         codes=("SESSION_OVER",),
     ),
-    "renew": Case(
+    "renew": LateWriteCase(
         prepare=lambda ann: ann.take(PATH),
         operate=lambda ann, _: held.renew(ann.repo, ann.session, (ann.pattern(PATH),)),
         stop=(held, "renew"),
@@ -340,7 +340,7 @@ CASES = {
 class StoppedHolder:
     """A child that does the operation of a case as ann, and stops before one of its writes."""
 
-    def __init__(self, project: Project, case: Case, stop: int) -> None:
+    def __init__(self, project: Project, case: LateWriteCase, stop: int) -> None:
         self._project = project
         self._case = case
         self._outcome = project.repository.parent / "outcome"

@@ -107,7 +107,7 @@ def test_the_code_names_no_statement_that_a_database_lacks() -> None:
     assert calls > 200
 
 
-class Ones(dict[str, object]):
+class PlaceholderValues(dict[str, object]):
     """A value for each parameter that a statement may have."""
 
     def __missing__(self, name: str) -> object:
@@ -121,7 +121,9 @@ def columns_in_sqlite(path: Path) -> dict[str, list[str]]:
     for name, statement in store.statements.items():
         text, _ = spread(statement, {word: [1] for word in re.findall(r":\*(\w+)", statement)})
         store.db.execute("BEGIN")
-        columns[name] = [column[0] for column in store.db.execute(text, Ones()).description or ()]
+        columns[name] = [
+            column[0] for column in store.db.execute(text, PlaceholderValues()).description or ()
+        ]
         store.db.execute("ROLLBACK")
     store.close()
     return columns

@@ -51,7 +51,7 @@ def patterns(repo: Repository, texts: list[str]) -> tuple[Pattern, ...]:
     return tuple(repo.git.pattern_of(text, "glob") for text in texts)
 
 
-class Racer:
+class ClaimRacer:
     """One of the processes."""
 
     def __init__(self, repo: Repository, number: int, kind: str) -> None:
@@ -78,7 +78,7 @@ class Racer:
         return REPLY.pack(race, self._number, 0, outcome.refused[0].holder.encode())
 
 
-class Course:
+class ClaimRace:
     """Starts the racers, gives the sign, and looks at who won."""
 
     def __init__(self, repository: Path, place: str, kind: str, processes: int) -> None:
@@ -97,7 +97,7 @@ class Course:
         for _, sign in self._signs:  # whoever waits for a sign wakes up when nobody is left to give it
             os.close(sign)
         try:
-            racer = Racer(open_test_repository(repository, place), number, self._kind)
+            racer = ClaimRacer(open_test_repository(repository, place), number, self._kind)
             os.write(reply_end, REPLY.pack(READY, number, 0, b""))
             for race in range(sys.maxsize):
                 if os.read(self._signs[race % 2][0], 1) != b"g":
@@ -160,7 +160,7 @@ class Course:
 
 def main() -> None:
     repository, place, kind, processes, races = sys.argv[1:]
-    course = Course(Path(repository), place, kind, int(processes))
+    course = ClaimRace(Path(repository), place, kind, int(processes))
     course.run(int(races))
     print(json.dumps(course.finish()))
 

@@ -10,8 +10,8 @@ import pytest
 from landlane import Landlane
 from landlane.api import SavedWork, Taken
 from landlane.testing.repositories import make_repository
-from tests.hooks.stand_in_client import LANDLANE, StandIn
-from tests.mcp.speaking import Speaker
+from tests.hooks.stand_in_client import LANDLANE, ScriptedClient
+from tests.mcp.speaking import McpClient
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -45,20 +45,20 @@ def claim_with_library(root: Path) -> str:
 
 
 def claim_with_command_line(root: Path) -> str:
-    with StandIn(root) as client:
+    with ScriptedClient(root) as client:
         _, _, notes = client.do([LANDLANE, "claim", "a.py", "--as", "ann"])
     return notes.strip()
 
 
 def claim_with_mcp(root: Path) -> str:
-    with Speaker(root, "--as", "ann") as ann:
+    with McpClient(root, "--as", "ann") as ann:
         found: dict[str, Any] = ann.call("claim", paths=["a.py"])
     assert found["rescued"] == "R1"
     return found["rescue_note"]
 
 
 def claim_with_edit_hook(root: Path) -> str:
-    with StandIn(root) as client:
+    with ScriptedClient(root) as client:
         return client.edit("a.py").repo
 
 

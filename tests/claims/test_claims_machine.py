@@ -61,7 +61,7 @@ TTLS = st.sampled_from([SECOND, 10 * SECOND, 50 * SECOND, 200 * SECOND])
 
 
 @value
-class Grant:
+class ModelClaim:
     """What the model knows of a claim."""
 
     token: int
@@ -73,7 +73,7 @@ class Grant:
     ttl_ms: int
 
 
-class Drawer:
+class MemorySecrets:
     """Secrets that are kept in memory."""
 
     def __init__(self) -> None:
@@ -101,12 +101,12 @@ class ClaimsMachine(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp(prefix="landlane-machine-", dir=MEMORY))
         self.clock = FakeClock()
         self.repository_id = new_uuid()
-        self.secrets = Drawer()
+        self.secrets = MemorySecrets()
         self.repo = self.open()
         self.sessions: dict[str, Session] = {}
-        self.grants: list[Grant] = []
-        self.over: dict[int, Grant] = {}
-        self.lost: dict[tuple[str, str], tuple[Grant, int]] = {}
+        self.grants: list[ModelClaim] = []
+        self.over: dict[int, ModelClaim] = {}
+        self.lost: dict[tuple[str, str], tuple[ModelClaim, int]] = {}
         self.tokens = [0]
         for name in ("ann", "bob", "cid"):
             self.join(name)
@@ -144,7 +144,7 @@ class ClaimsMachine(RuleBasedStateMachine):
         """When each session that has not ended was last seen."""
         return {row["id"]: row["seen_at"] for row in self.look("sessions_live")}
 
-    def live(self) -> list[Grant]:
+    def live(self) -> list[ModelClaim]:
         now, seen = self.now, self.seen()
         return [
             grant
@@ -160,7 +160,7 @@ class ClaimsMachine(RuleBasedStateMachine):
             return False
         return seen_at + SESSION_LEASE > self.now or any(grant.session == session for grant in self.live())
 
-    def mine(self, name: str, pattern: Pattern, mode: ClaimMode | None = None) -> list[Grant]:
+    def mine(self, name: str, pattern: Pattern, mode: ClaimMode | None = None) -> list[ModelClaim]:
         session = self.sessions[name].id
         return [
             grant
@@ -170,7 +170,7 @@ class ClaimsMachine(RuleBasedStateMachine):
             and mode in (None, grant.mode)
         ]
 
-    def others_on(self, name: str, pattern: Pattern) -> list[Grant]:
+    def others_on(self, name: str, pattern: Pattern) -> list[ModelClaim]:
         session = self.sessions[name].id
         return [
             grant for grant in self.live() if grant.session != session and overlap(grant.pattern, pattern)
@@ -189,7 +189,7 @@ class ClaimsMachine(RuleBasedStateMachine):
                 self.lose(grant)
         self.grants = live
 
-    def lose(self, grant: Grant) -> None:
+    def lose(self, grant: ModelClaim) -> None:
         """Remember a grant that is over, and since when."""
         (session,) = self.look("session_get", session=grant.session)
         self.over[grant.token] = grant
@@ -213,7 +213,7 @@ class ClaimsMachine(RuleBasedStateMachine):
         assert token > self.tokens[-1]
         self.tokens.append(token)
         self.grants.append(
-            Grant(
+            ModelClaim(
                 token=token,
                 pattern=pattern,
                 mode=mode,
@@ -424,7 +424,7 @@ class ClaimsMachine(RuleBasedStateMachine):
     def has_lost(self, name: str) -> bool:
         return any(agent == name for agent, _ in self.lost)
 
-    def forget(self, name: str, grants: Iterable[Grant]) -> None:
+    def forget(self, name: str, grants: Iterable[ModelClaim]) -> None:
         for grant in grants:
             self.grants.remove(grant)
             self.lost.pop((name, grant.pattern.text), None)

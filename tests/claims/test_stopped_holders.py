@@ -89,7 +89,7 @@ for line in sys.stdin:
 """
 
 
-class Sleeper:
+class StoppableProcess:
     """The process, its pipes and its sleep."""
 
     def __init__(self, folder: Path) -> None:
@@ -131,11 +131,11 @@ class Sleeper:
 
 
 @pytest.fixture
-def start_sleeper() -> Iterator[Callable[[Path], Sleeper]]:
-    made: list[Sleeper] = []
+def start_sleeper() -> Iterator[Callable[[Path], StoppableProcess]]:
+    made: list[StoppableProcess] = []
 
-    def start(folder: Path) -> Sleeper:
-        made.append(Sleeper(folder))
+    def start(folder: Path) -> StoppableProcess:
+        made.append(StoppableProcess(folder))
         return made[-1]
 
     yield start
@@ -144,7 +144,9 @@ def start_sleeper() -> Iterator[Callable[[Path], Sleeper]]:
 
 
 @pytest.fixture
-def sleeper(repository: Path, store: str, start_sleeper: Callable[[Path], Sleeper]) -> Sleeper:
+def sleeper(
+    repository: Path, store: str, start_sleeper: Callable[[Path], StoppableProcess]
+) -> StoppableProcess:
     return start_sleeper(repository)
 
 
@@ -171,7 +173,7 @@ def assert_unharmed(successor: Landlane, path: str, token: int) -> None:
 
 
 def test_a_sleeper_that_wakes_up_after_its_lease_is_refused_everywhere(
-    repository: Path, sleeper: Sleeper
+    repository: Path, sleeper: StoppableProcess
 ) -> None:
     (token,), _ = sleeper.ask("claim", PATH, "10s")["answer"]
     sleeper.ask("enter", BLOCK, "10s")
@@ -196,7 +198,7 @@ def test_a_sleeper_that_wakes_up_after_its_lease_is_refused_everywhere(
 
 
 def test_a_sleeper_whose_session_is_over_is_refused_everywhere(
-    repository: Path, store: str, start_sleeper: Callable[[Path], Sleeper]
+    repository: Path, store: str, start_sleeper: Callable[[Path], StoppableProcess]
 ) -> None:
     (repository / "landlane.toml").write_text('[sessions]\nlease = "1m"\n', encoding="utf-8")
     sleeper = start_sleeper(repository)
@@ -230,7 +232,9 @@ def run_command(repository: Path, session: str, *words: str) -> tuple[int, dict[
     return done.returncode, json.loads(done.stdout)
 
 
-def test_commands_of_a_sleeper_end_with_the_code_for_stale(repository: Path, sleeper: Sleeper) -> None:
+def test_commands_of_a_sleeper_end_with_the_code_for_stale(
+    repository: Path, sleeper: StoppableProcess
+) -> None:
     session = sleeper.ask("credentials")["answer"]
     (token,), _ = sleeper.ask("claim", PATH, "10s")["answer"]
     sleeper.stop()
@@ -249,7 +253,7 @@ def test_commands_of_a_sleeper_end_with_the_code_for_stale(repository: Path, sle
 
 
 def test_commands_of_a_session_that_is_over_end_with_the_code_for_stale(
-    repository: Path, store: str, start_sleeper: Callable[[Path], Sleeper]
+    repository: Path, store: str, start_sleeper: Callable[[Path], StoppableProcess]
 ) -> None:
     (repository / "landlane.toml").write_text('[sessions]\nlease = "1m"\n', encoding="utf-8")
     sleeper = start_sleeper(repository)
@@ -272,7 +276,7 @@ def test_commands_of_a_session_that_is_over_end_with_the_code_for_stale(
 
 
 def test_a_writer_that_sleeps_in_its_transaction_keeps_no_reader_waiting_and_no_writer_for_ever(
-    repository: Path, store: str, start_sleeper: Callable[[Path], Sleeper]
+    repository: Path, store: str, start_sleeper: Callable[[Path], StoppableProcess]
 ) -> None:
     (repository / "landlane.toml").write_text('[store]\nwait = "2s"\n', encoding="utf-8")
     sleeper = start_sleeper(repository)

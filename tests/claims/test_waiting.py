@@ -645,7 +645,7 @@ def test_a_stopped_waiter_is_passed_over_and_waits_on_when_it_is_continued(
     assert child.stdout.readline() == "granted\n"
 
 
-class HeldUp:
+class PausedListener:
     """A listener that sleeps until it is let go: a waiter that does not run for a while."""
 
     def __init__(self) -> None:
@@ -675,7 +675,7 @@ def test_a_waiter_that_was_forgotten_stands_in_line_again_and_pushes_nobody_out(
     lasting = Settings(sessions=SessionSettings(lease_ms=60 * MINUTE))
     ann, bob, cid = (project.agent(name, settings=lasting) for name in ("ann", "bob", "cid"))
     ann.take("src", ttl_ms=60 * MINUTE)
-    sleeper = HeldUp()
+    sleeper = PausedListener()
     monkeypatch.setattr(bob.repo.store, "listen", lambda: sleeper)
     first = stand_in_line(project, bob, "src", wait_ms=30 * MINUTE)
     wait_until(lambda: sleeper.asked != [])
@@ -722,7 +722,7 @@ def test_a_waiter_sleeps_on_when_the_lease_in_its_way_was_renewed(
 ) -> None:
     ann, bob = project.agent("ann"), project.agent("bob")
     ann.take("src", ttl_ms=10 * SECOND)
-    listener = HeldUp()
+    listener = PausedListener()
     monkeypatch.setattr(bob.repo.store, "listen", lambda: listener)
     waiter = stand_in_line(project, bob, "src", wait_ms=30 * MINUTE)
     wait_until(lambda: listener.asked != [])
@@ -745,7 +745,7 @@ def test_nobody_waits_in_line_over_a_restart_of_the_machine(
 ) -> None:
     ann, bob = project.agent("ann"), project.agent("bob")
     ann.take("src")
-    listener = HeldUp()
+    listener = PausedListener()
     monkeypatch.setattr(bob.repo.store, "listen", lambda: listener)
     project.clock.advance(
         9 * MINUTE

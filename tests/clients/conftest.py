@@ -67,7 +67,7 @@ WITHOUT_TOOLS = {
 STARTS_A_CLIENT = ("init", "exec", "run", "doctor")
 
 
-class QuickWorld(ClientTestbed):
+class CachedClientTestbed(ClientTestbed):
     """A world in which Node.js compiles a client once, and our own commands are forked."""
 
     def __init__(self, compiled: Path) -> None:
@@ -107,13 +107,13 @@ class QuickWorld(ClientTestbed):
 
 
 @pytest.fixture
-def without_tools(world: QuickWorld) -> None:
+def without_tools(world: CachedClientTestbed) -> None:
     """Clients do not start our MCP server: its SDK costs as much as some clients do."""
     world.has_tools = False
 
 
 @pytest.fixture
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuickWorld]:
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CachedClientTestbed]:
     """A throw-away world. It has no hooks: those are what a test sets up."""
-    with QuickWorld(tmp_path_factory.getbasetemp() / "compiled") as made:
+    with CachedClientTestbed(tmp_path_factory.getbasetemp() / "compiled") as made:
         yield made

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.integration
 NAMES = ("gemini", "qwen", "copilot", "opencode", "cursor")
 
 
-class World:
+class HookedCheckout:
     """A checkout with our hooks for a client, and a home."""
 
     def __init__(self, root: Path, name: str) -> None:
@@ -59,7 +59,7 @@ class World:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_we_write_is_what_we_look_for(tmp_path: Path, name: str) -> None:
-    world = World(tmp_path, name)
+    world = HookedCheckout(tmp_path, name)
     assert world.open_troubles() == []
     assert is_used(world.place(), name)
     assert all("seconds" in what for what in world.troubles())
@@ -67,14 +67,14 @@ def test_what_we_write_is_what_we_look_for(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_missing_file_is_an_open_problem(tmp_path: Path, name: str) -> None:
-    world = World(tmp_path, name)
+    world = HookedCheckout(tmp_path, name)
     world.path(world.our_file()).unlink()
     assert world.open_troubles() != []
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_truncated_file_is_an_open_problem(tmp_path: Path, name: str) -> None:
-    world = World(tmp_path, name)
+    world = HookedCheckout(tmp_path, name)
     file = world.path(world.our_file())
     file.write_text(file.read_text()[:-60])
     assert world.open_troubles() != []
@@ -83,7 +83,7 @@ def test_truncated_file_is_an_open_problem(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("gone", [sys.executable, hook_script()])
 def test_hook_without_its_program_is_reported(tmp_path: Path, name: str, gone: str) -> None:
-    world = World(tmp_path, name)
+    world = HookedCheckout(tmp_path, name)
     file = world.path(world.our_file())
     file.write_text(file.read_text().replace(gone, "/gone" + gone))
     assert any("/gone" in what for what in world.troubles())
@@ -92,7 +92,7 @@ def test_hook_without_its_program_is_reported(tmp_path: Path, name: str, gone: s
 
 @pytest.mark.parametrize("name", ["gemini", "qwen", "copilot"])
 def test_guard_for_too_few_tools_is_an_open_problem(tmp_path: Path, name: str) -> None:
-    world = World(tmp_path, name)
+    world = HookedCheckout(tmp_path, name)
     file = world.path(world.our_file())
     narrowed = file.read_text().replace("write_file|", "").replace("create|", "")
     file.write_text(narrowed)
@@ -115,7 +115,7 @@ SWITCHES: list[tuple[str, str, dict[str, Any]]] = [
 def test_settings_that_switch_hooks_off_are_found(
     tmp_path: Path, name: str, path: str, content: dict[str, Any]
 ) -> None:
-    world = World(tmp_path, name)
+    world = HookedCheckout(tmp_path, name)
     world.write(path, content)
     assert len(world.open_troubles()) == 1
 
@@ -133,20 +133,20 @@ def test_settings_that_switch_hooks_off_are_found(
 def test_an_environment_that_switches_hooks_off_is_found(
     tmp_path: Path, name: str, variable: str, setting: str
 ) -> None:
-    world = World(tmp_path, name)
+    world = HookedCheckout(tmp_path, name)
     world.environment[variable] = setting
     assert len(world.open_troubles()) == 1
 
 
 def test_a_hook_of_gemini_that_is_switched_off_by_name_is_found(tmp_path: Path) -> None:
-    world = World(tmp_path, "gemini")
+    world = HookedCheckout(tmp_path, "gemini")
     guard = hook_command("gemini", "BeforeTool", is_guard=True)
     world.write("~/.gemini/settings.json", {"hooksConfig": {"disabled": [guard]}})
     assert len(world.open_troubles()) == 1
 
 
 def test_an_event_that_cursor_may_not_know_is_found(tmp_path: Path) -> None:
-    world = World(tmp_path, "cursor")
+    world = HookedCheckout(tmp_path, "cursor")
     hooks = json.loads(world.path(".cursor/hooks.json").read_text())
     hooks["hooks"]["PreToolUse"] = []
     world.write(".cursor/hooks.json", hooks)
@@ -154,7 +154,7 @@ def test_an_event_that_cursor_may_not_know_is_found(tmp_path: Path) -> None:
 
 
 def test_an_edited_plugin_of_opencode_is_found(tmp_path: Path) -> None:
-    world = World(tmp_path, "opencode")
+    world = HookedCheckout(tmp_path, "opencode")
     file = world.path(world.our_file())
     file.write_text(
         file.read_text().replace("throw new Error(String(answer.deny)", "console.log((answer.deny)")
@@ -163,7 +163,7 @@ def test_an_edited_plugin_of_opencode_is_found(tmp_path: Path) -> None:
 
 
 def test_settings_may_hold_comments(tmp_path: Path) -> None:
-    world = World(tmp_path, "gemini")
+    world = HookedCheckout(tmp_path, "gemini")
     file = world.path(world.our_file())
     file.write_text("// mine\n" + file.read_text()[:-1] + ',\n/* more */ "ui": {"theme": "a // b", },}')
     assert world.open_troubles() == []

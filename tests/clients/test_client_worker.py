@@ -16,7 +16,13 @@ import pytest
 from landlane.clients.as_worker.child import ClientChild, LifeSigns
 from landlane.clients.as_worker.command import MODULE
 from landlane.processes.tree_child import WorkerChild
-from landlane.protocol.worker.messages import Usage, WorkAssignment, WorkComplete, WorkFailed, write_line
+from landlane.protocol.worker.messages import (
+    Usage,
+    WorkAssignment,
+    WorkComplete,
+    WorkFailed,
+    write_line,
+)
 from landlane.testing.repositories import git, make_repository
 from landlane.workers.run_worker import run_worker
 from tests.support.processes import is_alive
@@ -49,7 +55,7 @@ def printed(*objects: object) -> str:
     return "".join(f"cat <<'END'\n{json.dumps(one)}\nEND\n" for one in objects)
 
 
-class Place:
+class WorkerFolder:
     """A repository, and a client whose lines of shell are the work."""
 
     def __init__(self, root: Path) -> None:
@@ -90,11 +96,11 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path) -> WorkerFolder:
+    return WorkerFolder(tmp_path)
 
 
-def test_what_is_uncommitted_is_committed_and_the_prompt_is_on_stdin(place: Place) -> None:
+def test_what_is_uncommitted_is_committed_and_the_prompt_is_on_stdin(place: WorkerFolder) -> None:
     end = place.run(
         "cat > prompt.log",
         "echo by itself > own.txt; git add own.txt; git commit -qm Own",
@@ -113,7 +119,7 @@ def test_what_is_uncommitted_is_committed_and_the_prompt_is_on_stdin(place: Plac
     assert (place.repository / "prompt.log").read_text().startswith("Task T1: Mend add\n")
 
 
-def test_no_change_is_reported_as_no_change(place: Place) -> None:
+def test_no_change_is_reported_as_no_change(place: WorkerFolder) -> None:
     end = place.run(printed(SAID, RESULT), may_commit=True)
     assert isinstance(end.outcome, WorkComplete)
     assert end.outcome.commit is None
@@ -122,7 +128,7 @@ def test_no_change_is_reported_as_no_change(place: Place) -> None:
     assert (end.outcome.patch, end.outcome.files) == (None, None)
 
 
-def test_a_hook_that_refuses_the_commit_is_the_reason(place: Place) -> None:
+def test_a_hook_that_refuses_the_commit_is_the_reason(place: WorkerFolder) -> None:
     hook = place.repository / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho lint: line 3 is too long >&2\nexit 1\n")
@@ -135,7 +141,7 @@ def test_a_hook_that_refuses_the_commit_is_the_reason(place: Place) -> None:
     assert end.outcome.notes == "All is mended."
 
 
-def test_a_patch_holds_new_deleted_binary_and_foreign_files(place: Place, tmp_path: Path) -> None:
+def test_a_patch_holds_new_deleted_binary_and_foreign_files(place: WorkerFolder, tmp_path: Path) -> None:
     git(place.repository, "config", "diff.noprefix", "true")
     end = place.run(
         "echo 'x = 2' > calc.py; git add calc.py; rm gone.py",
@@ -159,7 +165,7 @@ def test_a_patch_holds_new_deleted_binary_and_foreign_files(place: Place, tmp_pa
 
 
 @pytest.mark.slow
-def test_change_too_large_for_a_patch_is_returned_as_files(place: Place) -> None:
+def test_change_too_large_for_a_patch_is_returned_as_files(place: WorkerFolder) -> None:
     end = place.run("seq 600000 > big.txt; echo 'x = 2' > calc.py", printed(SAID, RESULT))
 
     assert isinstance(end.outcome, WorkComplete), end
@@ -167,7 +173,7 @@ def test_change_too_large_for_a_patch_is_returned_as_files(place: Place) -> None
     assert (place.scratch / "big.txt").read_bytes() == (place.repository / "big.txt").read_bytes()
 
 
-def test_unusual_output_of_a_client_is_harmless(place: Place) -> None:
+def test_unusual_output_of_a_client_is_harmless(place: WorkerFolder) -> None:
     odd = {"type": "assistant", "message": {"id": "m7", "content": [{"type": "text", "text": "\0 \ud800 é"}]}}
     end = place.run(
         printed({"type": "assistant", "message": 7}, odd, RESULT),
@@ -181,7 +187,7 @@ def test_unusual_output_of_a_client_is_harmless(place: Place) -> None:
     assert end.outcome.commit
 
 
-def test_stopped_client_leaves_only_its_notes(place: Place) -> None:
+def test_stopped_client_leaves_only_its_notes(place: WorkerFolder) -> None:
     mark = place.scratch / "ready"
     # It does not heed SIGTERM, and what it started has left its group, its session and its parent.
     leave = f"(setsid sh -c 'trap \"\" TERM; echo $$ >> {mark}; while :; do sleep 1; done' &)"
@@ -201,7 +207,7 @@ def test_stopped_client_leaves_only_its_notes(place: Place) -> None:
     assert [pid for pid in mark.read_text().split() if is_alive(int(pid))] == []
 
 
-def test_processes_left_by_a_client_are_ended(place: Place) -> None:
+def test_processes_left_by_a_client_are_ended(place: WorkerFolder) -> None:
     mark = place.scratch / "pid"
     end = place.run(
         # With an environment of its own, as some clients start their servers.
@@ -215,7 +221,7 @@ def test_processes_left_by_a_client_are_ended(place: Place) -> None:
 
 
 @pytest.mark.slow
-def test_a_client_that_shows_no_life_is_not_vouched_for(place: Place) -> None:
+def test_a_client_that_shows_no_life_is_not_vouched_for(place: WorkerFolder) -> None:
     end = place.run(
         printed(SAID), "exec sleep 1000", options=("--quiet", "0.1", "--grace", "0.2"), heartbeat_seconds=4
     )
@@ -225,7 +231,7 @@ def test_a_client_that_shows_no_life_is_not_vouched_for(place: Place) -> None:
     assert end.outcome.notes == "All is mended."
 
 
-def test_a_client_that_only_tries_again_is_ended_as_limited(place: Place) -> None:
+def test_a_client_that_only_tries_again_is_ended_as_limited(place: WorkerFolder) -> None:
     again = {"type": "system", "subtype": "api_retry", "error_status": 429, "error": "rate_limit"}
     end = place.run(printed(again), "exec sleep 1000", options=("--patience", "0.1", "--grace", "0.2"))
 
@@ -237,14 +243,14 @@ def test_a_client_that_only_tries_again_is_ended_as_limited(place: Place) -> Non
 @pytest.mark.parametrize(
     ("program", "reason"), [("exit 3", "exit code 3"), ("echo dead end >&2; kill -9 $$", "dead end")]
 )
-def test_a_client_that_just_ends_has_failed(place: Place, program: str, reason: str) -> None:
+def test_a_client_that_just_ends_has_failed(place: WorkerFolder, program: str, reason: str) -> None:
     end = place.run(program)
     assert isinstance(end.outcome, WorkFailed)
     assert end.outcome.code == "failed"
     assert reason in end.outcome.reason
 
 
-def test_without_its_program_it_is_not_tried_again(place: Place) -> None:
+def test_without_its_program_it_is_not_tried_again(place: WorkerFolder) -> None:
     place.write("true")
     place.program.unlink()
     child = [*place.command()]
@@ -255,7 +261,7 @@ def test_without_its_program_it_is_not_tried_again(place: Place) -> None:
     assert end.outcome.retry is False
 
 
-def test_client_is_ended_when_the_supervisor_is_gone(place: Place) -> None:
+def test_client_is_ended_when_the_supervisor_is_gone(place: WorkerFolder) -> None:
     mark = place.scratch / "pid"
     place.write(f"echo $$ > {mark}", "exec sleep 1000")
     with subprocess.Popen(
@@ -293,7 +299,7 @@ def test_signs_of_life_are_read_from_its_processes(tmp_path: Path) -> None:
         child.close()
 
 
-class Patient:
+class LifeSignRecord:
     """What a pulse is felt of, as told."""
 
     def __init__(self) -> None:
@@ -309,7 +315,7 @@ class Patient:
 
 
 def test_output_computing_and_a_running_command_are_life_and_nothing_else_is() -> None:
-    patient, clock = Patient(), [0.0]
+    patient, clock = LifeSignRecord(), [0.0]
     calls: list[float] = []
     signs = LifeSigns(patient, 600.0, lambda: min(calls, default=None), lambda: clock[0])
 

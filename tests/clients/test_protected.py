@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.clients.conftest import QuickWorld
+    from tests.clients.conftest import CachedClientTestbed
     from tests.support.real_clients import Client, ClientTestbed
 
 # The first test shows that hooks and our MCP server get along in one client; test_mcp.py shows the rest.
@@ -34,7 +34,9 @@ def journal(world: ClientTestbed) -> list[dict[str, Any]]:
     return ask(world, "log")["entries"]
 
 
-def test_free_file_is_edited_and_claimed_and_the_rules_are_shown(client: Client, world: QuickWorld) -> None:
+def test_free_file_is_edited_and_claimed_and_the_rules_are_shown(
+    client: Client, world: CachedClientTestbed
+) -> None:
     world.has_tools = True
     client = set_up(world, client)
     done = client.edit("free.py", "x = 1", "x = 2") + client.shell("landlane claims") + client.say("done")

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.sandbox, pytest.mark.xdist_gro
 LIMIT_SECONDS = 120.0
 
 
-class Played(NamedTuple):
+class DemoResult(NamedTuple):
     """A demo that was played with --keep, from inside of a repository that is none of its business."""
 
     shell: Shell
@@ -36,7 +36,7 @@ class Played(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
+def played(tmp_path_factory: pytest.TempPathFactory) -> DemoResult:
     root = tmp_path_factory.mktemp("d")
     repository = make_repository(root / "mine", files={"held.py": "x = 1\n"})
     home = root / "home"
@@ -55,14 +55,14 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     ended = inside.run("demo", "--json", "--tasks", "6", "--keep", limit_seconds=LIMIT_SECONDS)
     assert ended.exit == 0, ended
     answer = ended.json()
-    return Played(shell, before, home, answer, Path(answer["folder"]))
+    return DemoResult(shell, before, home, answer, Path(answer["folder"]))
 
 
 @pytest.mark.promise(
     "demo.touches-nothing",
     "The demo does not touch the repository, store or session it was started in.",
 )
-def test_the_demo_keeps_its_promises_and_touches_nothing_around_it(played: Played) -> None:
+def test_the_demo_keeps_its_promises_and_touches_nothing_around_it(played: DemoResult) -> None:
     ours = played.answer["ways"]["landlane"]
 
     assert (ours["landed"], ours["lost"], ours["duplicates"]) == (6, 0, 0)
@@ -77,7 +77,7 @@ def test_the_demo_keeps_its_promises_and_touches_nothing_around_it(played: Playe
     "demo.table-is-true",
     "Every figure in the demo's table can be verified from the files it leaves.",
 )
-def test_the_table_of_the_demo_is_found_again_by_plain_git(played: Played) -> None:
+def test_the_table_of_the_demo_is_found_again_by_plain_git(played: DemoResult) -> None:
     for way, told in played.answer["ways"].items():
         found = _count(played.folder, way)
         assert {name: told[name] for name in found} == found, way
@@ -87,7 +87,7 @@ def test_the_table_of_the_demo_is_found_again_by_plain_git(played: Played) -> No
     assert played.answer["ways"]["worktrees"]["conflicts"] > 0
 
 
-def test_what_the_demo_kept_can_be_looked_at_and_counted_again(played: Played) -> None:
+def test_what_the_demo_kept_can_be_looked_at_and_counted_again(played: DemoResult) -> None:
     again = played.shell.run_json("demo", "--recount", str(played.folder))
     kept = played.shell.at(played.folder / "landlane" / "shop")
 

@@ -62,7 +62,7 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-class Step(NamedTuple):
+class DocumentCommand(NamedTuple):
     """One thing to run: a block, or one command of a console with what it should say."""
 
     text: str
@@ -99,30 +99,30 @@ def test_a_page_does_what_it_says(page: Path, request: pytest.FixtureRequest, tm
     assert len(said) == len(steps), f"{page.name}: nothing came behind:\n{steps[len(said) - 1].text}"
 
 
-def read_steps(page: str) -> list[Step]:
+def read_steps(page: str) -> list[DocumentCommand]:
     """Return the steps of a page in order."""
-    steps: list[Step] = []
+    steps: list[DocumentCommand] = []
     for block in BLOCK.finditer(page):
         kind, text = block["kind"], block["text"]
         if block["skip"]:
             continue
         if kind == "python":
-            steps.append(Step(f"python - <<'END_OF_SNIPPET'\n{text}END_OF_SNIPPET"))
+            steps.append(DocumentCommand(f"python - <<'END_OF_SNIPPET'\n{text}END_OF_SNIPPET"))
         elif kind == "sh":
-            steps.append(Step(text))
+            steps.append(DocumentCommand(text))
         else:
             steps += read_console(text)
     return steps
 
 
-def read_console(text: str) -> list[Step]:
+def read_console(text: str) -> list[DocumentCommand]:
     """Return the commands of a console block, each with the lines that follow it."""
-    steps: list[Step] = []
+    steps: list[DocumentCommand] = []
     for line in text.splitlines():
         if line.startswith("$ "):
-            steps.append(Step(line[2:], []))
+            steps.append(DocumentCommand(line[2:], []))
         elif line.startswith("> ") and steps:
-            steps[-1] = Step(f"{steps[-1].text}\n{line[2:]}", [])
+            steps[-1] = DocumentCommand(f"{steps[-1].text}\n{line[2:]}", [])
         else:
             expected = steps[-1].expected
             assert expected is not None
@@ -130,7 +130,7 @@ def read_console(text: str) -> list[Step]:
     return steps
 
 
-def play(steps: list[Step], folder: Path, script: Path) -> list[tuple[str, int]]:
+def play(steps: list[DocumentCommand], folder: Path, script: Path) -> list[tuple[str, int]]:
     """Run the steps in one shell; return the output and exit code of each, up to where the shell ended."""
     lines = ["exec 2>&1"]
     for step in steps:

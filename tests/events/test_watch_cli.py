@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.acceptance
 
 
-class Receiver(ThreadingHTTPServer):
+class WebhookServer(ThreadingHTTPServer):
     """A webhook on loopback; answers what it was told to, and remembers what it got."""
 
     daemon_threads = True
@@ -42,7 +42,7 @@ class Receiver(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Receiver  # pyright: ignore[reportIncompatibleVariableOverride] - the only one that starts it
+    server: WebhookServer  # pyright: ignore[reportIncompatibleVariableOverride] - the only one that starts it
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -60,8 +60,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    server = Receiver()
+def receiver() -> Iterator[WebhookServer]:
+    server = WebhookServer()
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     yield server
@@ -127,7 +127,7 @@ def test_commits_and_dependencies_are_seen_once_and_nothing_is_fetched(shell: Sh
     "Of several watchers one sends an event, and a receiver that has it never gets it again.",
 )
 @pytest.mark.slow
-def test_a_webhook_gets_each_event_once_from_two_watchers(shell: Shell, receiver: Receiver) -> None:
+def test_a_webhook_gets_each_event_once_from_two_watchers(shell: Shell, receiver: WebhookServer) -> None:
     configure(shell, f'[notify]\nwebhook = "{receiver.url}"\ncommand = "cat >> ../heard"\n')
     shell.run_json("notify", "--once")
     receiver.answers = [500, 302]
@@ -164,7 +164,9 @@ def test_a_webhook_gets_each_event_once_from_two_watchers(shell: Shell, receiver
     "watch.killed-senders-repeat-nothing",
     "A watcher that is killed while sending causes no duplicate delivery.",
 )
-def test_a_watcher_killed_while_it_sends_lets_nobody_hear_it_twice(shell: Shell, receiver: Receiver) -> None:
+def test_a_watcher_killed_while_it_sends_lets_nobody_hear_it_twice(
+    shell: Shell, receiver: WebhookServer
+) -> None:
     configure(shell, f'[notify]\nwebhook = "{receiver.url}"\nlimit = "5s"\n')
     shell.run_json("notify", "--once")
     commit(shell, a="1")
@@ -182,7 +184,7 @@ def test_a_watcher_killed_while_it_sends_lets_nobody_hear_it_twice(shell: Shell,
 
 
 @pytest.mark.slow
-def test_what_cannot_be_sent_is_given_up_and_said(shell: Shell, receiver: Receiver) -> None:
+def test_what_cannot_be_sent_is_given_up_and_said(shell: Shell, receiver: WebhookServer) -> None:
     more = 'kinds = ["commits"]\ntries = 1\nlimit = "3s"\n'
     configure(shell, f'[notify]\nwebhook = "{receiver.url}"\ncommand = "echo no use; exit 3"\n{more}')
     shell.run_json("notify", "--once")

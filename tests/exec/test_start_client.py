@@ -16,7 +16,7 @@ from landlane.git.discovery import HOME_POINTER
 from landlane.hooks.edit import check_edit
 from landlane.hooks.shell.effects import before_shell
 from landlane.processes.tree import ProcessTree
-from landlane.protocol.hook_events import NOTHING, EventKind, HookEvent, ToolAction, Verdict
+from landlane.protocol.hook_events import NOTHING, HookEvent, HookEventKind, HookVerdict, ToolAction
 from landlane.roles.model import BUILT_IN
 from landlane.sessions.join import join
 from landlane.sessions.sandbox_runs import RunState, begin_run, change_run
@@ -215,7 +215,7 @@ def test_the_scratch_of_a_run_is_free_to_its_own_session_alone(tmp_path: Path) -
         def verdict(session: Session, path: str) -> str:
             event = HookEvent(
                 client="claude",
-                kind=EventKind.BEFORE,
+                kind=HookEventKind.BEFORE,
                 tool=ToolAction.EDIT,
                 session="s",
                 cwd=folder,
@@ -223,13 +223,13 @@ def test_the_scratch_of_a_run_is_free_to_its_own_session_alone(tmp_path: Path) -
             )
             return check_edit(repo, session, event).verdict
 
-        assert verdict(own, "a.py") != Verdict.DENY
-        assert verdict(own, str(repository / "a.py")) == Verdict.DENY
-        assert verdict(other, "a.py") == Verdict.DENY
+        assert verdict(own, "a.py") != HookVerdict.DENY
+        assert verdict(own, str(repository / "a.py")) == HookVerdict.DENY
+        assert verdict(other, "a.py") == HookVerdict.DENY
         prepared = replace(repo, checkout=repo.checkout)
         shell = HookEvent(
             client="claude",
-            kind=EventKind.BEFORE,
+            kind=HookEventKind.BEFORE,
             tool=ToolAction.SHELL,
             session="s",
             cwd=folder,
@@ -240,6 +240,6 @@ def test_the_scratch_of_a_run_is_free_to_its_own_session_alone(tmp_path: Path) -
         before_shell(prepared, other, shell)
         assert len(list_open_calls(repo, other.id)) == 1
         change_run(repo, run, "ended", state=RunState.ENDED)
-        assert verdict(own, "a.py") == Verdict.DENY
+        assert verdict(own, "a.py") == HookVerdict.DENY
     finally:
         repo.close()

@@ -43,7 +43,7 @@ PLAN = "- [ ] One (kind: chore)\n- [ ] Two (kind: chore)\n- [ ] Three (kind: cho
 MOST_STEPS = 200
 
 
-class Victim:
+class JoiningAgent:
     """One agent of a process that is about to die."""
 
     def __init__(self, repo: Repository, name: str) -> None:
@@ -96,17 +96,17 @@ def kinds_of(repo: Repository, noun: str, name: str) -> list[str]:
 # ---------------------------------------------------------------------------------------------- splitting
 
 
-def split_prepare(one: Victim) -> str:
+def split_prepare(one: JoiningAgent) -> str:
     task_id = one.add("All")
     one.take(task_id)
     return task_id
 
 
-def split_act(one: Victim, task_id: str) -> None:
+def split_act(one: JoiningAgent, task_id: str) -> None:
     one.split(task_id, "all")
 
 
-def split_check(one: Victim, task_id: str) -> None:
+def split_check(one: JoiningAgent, task_id: str) -> None:
     task = read.get_task(one.repo, task_id)
     found = [fan for fan in list_fans(one.repo, with_all=True) if fan.task == task_id]
     children = [
@@ -121,7 +121,7 @@ def split_check(one: Victim, task_id: str) -> None:
 # ----------------------------------------------------------------------------------------------- joining
 
 
-def join_prepare(one: Victim) -> str:
+def join_prepare(one: JoiningAgent) -> str:
     task_id = one.add("All")
     fan = one.split(task_id, "2").fan
     for child in fan.children[:2]:
@@ -130,11 +130,11 @@ def join_prepare(one: Victim) -> str:
     return f"{fan.id} {task_id} {fan.children[1]}"
 
 
-def join_act(one: Victim, told: str) -> None:
+def join_act(one: JoiningAgent, told: str) -> None:
     one.end(told.split()[2])
 
 
-def join_check(one: Victim, told: str) -> None:
+def join_check(one: JoiningAgent, told: str) -> None:
     fan_id, task_id, last = told.split()
     fan, branches = find_fan(one.repo, fan_id)
     task = read.get_task(one.repo, task_id)
@@ -159,13 +159,13 @@ def join_check(one: Victim, told: str) -> None:
 # ---------------------------------------------------------------------------------------------- clean-up
 
 
-def rest_prepare(one: Victim) -> str:
+def rest_prepare(one: JoiningAgent) -> str:
     told = join_prepare(one)
     one.end(told.split()[2])
     return told
 
 
-def rest_act(one: Victim, told: str) -> None:
+def rest_act(one: JoiningAgent, told: str) -> None:
     del told
     settle_fans(one.repo)
 
@@ -173,7 +173,7 @@ def rest_act(one: Victim, told: str) -> None:
 # ----------------------------------------------------------------------------------------------- judging
 
 
-def judge_prepare(one: Victim) -> str:
+def judge_prepare(one: JoiningAgent) -> str:
     task_id = one.add("Work")
     one.take(task_id)
     report_done(one.repo, one.session, task_id)
@@ -184,13 +184,13 @@ def judge_prepare(one: Victim) -> str:
     return f"{review.id} {task_id}"
 
 
-def judge_act(one: Victim, told: str) -> None:
-    judge = Victim(one.repo, f"{one.session.agent}-judge")
+def judge_act(one: JoiningAgent, told: str) -> None:
+    judge = JoiningAgent(one.repo, f"{one.session.agent}-judge")
     arm(int(os.environ["STEPS"]))
     give_verdict(judge.repo, judge.session, told.split(maxsplit=1)[0], verdict="approve")
 
 
-def judge_check(one: Victim, told: str) -> None:
+def judge_check(one: JoiningAgent, told: str) -> None:
     review_id, task_id = told.split()
     review = get_review(one.repo, review_id)
     task = read.get_task(one.repo, task_id)
@@ -217,7 +217,7 @@ def die(repository: Path, place: str, scene: str, steps: int, out: int) -> None:
     """Prepare, tell what was prepared, and die in the act; exit 0 when it survived."""
     prepare, act, _ = SCENES[scene]
     repo = open_test_repository(repository, place)
-    one = Victim(repo, f"{scene}{steps}")
+    one = JoiningAgent(repo, f"{scene}{steps}")
     told = prepare(one)
     os.write(out, told.encode())
     os.environ["STEPS"] = str(steps)
@@ -247,7 +247,7 @@ def run(repository: Path, place: str, scene: str, stride: int) -> int:
             code = 4
             try:
                 repo = open_test_repository(repository, place)
-                SCENES[scene][2](Victim(repo, f"after-{scene}{steps}"), told)
+                SCENES[scene][2](JoiningAgent(repo, f"after-{scene}{steps}"), told)
                 code = 0
             finally:
                 if code:

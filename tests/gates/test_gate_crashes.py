@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.contract, pytest.mark.timeout(120), pytest.mark.slow]
 
 
-class DyingTransaction:
+class CrashingTransaction:
     """A transaction that kills its process at the n-th step."""
 
     def __init__(self, tx: Any, steps: list[int]) -> None:
@@ -65,7 +65,7 @@ def dies_at(project: Project, count: int, do: Callable[[Repository], object]) ->
 
             def dying(work: Callable[[Any], Any], **options: Any) -> Any:
                 def until(tx: Any) -> Any:
-                    killer = DyingTransaction(tx, steps)
+                    killer = CrashingTransaction(tx, steps)
                     found = work(killer)
                     killer.step()  # everything is written, and nothing is committed
                     return found

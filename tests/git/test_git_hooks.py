@@ -52,7 +52,7 @@ DAY_MS = 24 * 3600 * 1000
 LANDING = "[landing]\nchecks = []\nresident = false\n"
 
 
-class Guarded(WorkspaceTestbed):
+class HookedRepository(WorkspaceTestbed):
     """A repository whose git runs our hooks."""
 
     @property
@@ -113,8 +113,8 @@ class Guarded(WorkspaceTestbed):
 
 
 @pytest.fixture
-def testbed(repository: Path) -> Iterator[Guarded]:
-    made = Guarded(repository)
+def testbed(repository: Path) -> Iterator[HookedRepository]:
+    made = HookedRepository(repository)
     made.install()
     yield made
     made.end()
@@ -137,7 +137,7 @@ def testbed(repository: Path) -> Iterator[Guarded]:
     ],
 )
 def test_undo_restores_the_config_byte_for_byte(repository: Path, config: str) -> None:
-    testbed = Guarded(repository)
+    testbed = HookedRepository(repository)
     path = repository / ".git" / "config"
     home = testbed.home
     path.write_text(config, encoding="utf-8")
@@ -160,7 +160,7 @@ def test_undo_restores_the_config_byte_for_byte(repository: Path, config: str) -
 def test_odd_letters_in_the_path_reach_git_unchanged(repository: Path, name: str) -> None:
     odd = repository.rename(repository.with_name(name))
     config = (odd / ".git" / "config").read_bytes()
-    testbed = Guarded(odd)
+    testbed = HookedRepository(odd)
     testbed.install()
     assert testbed.ok("config", "-z", "core.hooksPath") == hooks_folder(str(odd / ".git")) + "\0"
     testbed.hold("ann", "a.py")
@@ -173,7 +173,7 @@ def test_odd_letters_in_the_path_reach_git_unchanged(repository: Path, name: str
 
 
 def test_undo_keeps_settings_that_others_made_meanwhile(repository: Path) -> None:
-    testbed = Guarded(repository)
+    testbed = HookedRepository(repository)
     path = repository / ".git" / "config"
     before = path.read_text(encoding="utf-8")
     testbed.install()
@@ -185,11 +185,11 @@ def test_undo_keeps_settings_that_others_made_meanwhile(repository: Path) -> Non
     testbed.end()
 
 
-def test_a_moved_repository_gets_its_hooks_back(testbed: Guarded) -> None:
+def test_a_moved_repository_gets_its_hooks_back(testbed: HookedRepository) -> None:
     testbed.end()
     moved = testbed.repository.with_name("moved")
     testbed.repository.rename(moved)
-    there = Guarded(moved)
+    there = HookedRepository(moved)
 
     there.prepared_repo()
 
@@ -200,14 +200,14 @@ def test_a_moved_repository_gets_its_hooks_back(testbed: Guarded) -> None:
 # --------------------------------------------------------------------------------------------- commits
 
 
-def test_a_person_without_company_commits_freely(testbed: Guarded) -> None:
+def test_a_person_without_company_commits_freely(testbed: HookedRepository) -> None:
     for number in range(3):  # the first takes the ordinary road, the others the quick one
         testbed.stage("a.py", f"{number}\n")
         testbed.ok("commit", "-q", "-m", "Work")
     assert not testbed.caught()
 
 
-def test_a_commit_of_a_held_path_is_refused_to_everybody_but_its_holder(testbed: Guarded) -> None:
+def test_a_commit_of_a_held_path_is_refused_to_everybody_but_its_holder(testbed: HookedRepository) -> None:
     testbed.stage("b.py")
     testbed.ok("commit", "-q", "-m", "The quick road is open now")
     testbed.hold("ann", "a.py")
@@ -229,7 +229,7 @@ def test_a_commit_of_a_held_path_is_refused_to_everybody_but_its_holder(testbed:
 )
 @pytest.mark.soak
 @pytest.mark.parametrize("where", PLACES)
-def test_a_claim_that_is_lost_in_the_editor_refuses_the_commit(testbed: Guarded, where: str) -> None:
+def test_a_claim_that_is_lost_in_the_editor_refuses_the_commit(testbed: HookedRepository, where: str) -> None:
     at: Path | str = testbed.repository
     if where == "clone":
         at = testbed.open(kind="clone").workspace.path
@@ -269,7 +269,7 @@ def test_a_claim_that_is_lost_in_the_editor_refuses_the_commit(testbed: Guarded,
     assert "src/a.py" in testbed.ok("diff", "--cached", "--name-only", at=at)
 
 
-def test_paths_that_a_users_hook_adds_are_checked(testbed: Guarded) -> None:
+def test_paths_that_a_users_hook_adds_are_checked(testbed: HookedRepository) -> None:
     testbed.ok("switch", "--quiet", "-c", "topic")
     testbed.hold("bob", "theirs.py")
     testbed.hook("pre-commit", "echo x >theirs.py; git add theirs.py")
@@ -277,7 +277,7 @@ def test_paths_that_a_users_hook_adds_are_checked(testbed: Guarded) -> None:
     assert "theirs.py" in testbed.refused("commit", "-qm", "Work", agent="ann")
 
 
-def test_an_amended_message_needs_no_claim_again(testbed: Guarded) -> None:
+def test_an_amended_message_needs_no_claim_again(testbed: HookedRepository) -> None:
     testbed.ok("switch", "--quiet", "-c", "topic")
     testbed.stage("a.py")
     testbed.ok("commit", "-qm", "Work", agent="ann")
@@ -285,7 +285,7 @@ def test_an_amended_message_needs_no_claim_again(testbed: Guarded) -> None:
     testbed.ok("commit", "--amend", "-qm", "Better", agent="ann")
 
 
-def test_both_ends_of_a_rename_count(testbed: Guarded) -> None:
+def test_both_ends_of_a_rename_count(testbed: HookedRepository) -> None:
     testbed.stage("old.py", "some text that git knows again\n")
     testbed.ok("commit", "-q", "-m", "Work")
     testbed.hold("ann", "old.py")
@@ -294,7 +294,7 @@ def test_both_ends_of_a_rename_count(testbed: Guarded) -> None:
     assert "old.py is claimed" in testbed.refused("commit", "-q", "-m", "Move", agent="bob")
 
 
-def test_unclaimed_paths_are_refused_where_a_claim_is_required(testbed: Guarded) -> None:
+def test_unclaimed_paths_are_refused_where_a_claim_is_required(testbed: HookedRepository) -> None:
     testbed.write_settings('[claims]\nrequired = ["src/**"]\n')
     testbed.hold("ann", "elsewhere")
     testbed.stage("src/a.py")
@@ -305,7 +305,7 @@ def test_unclaimed_paths_are_refused_where_a_claim_is_required(testbed: Guarded)
     testbed.ok("commit", "-q", "-m", "Work", agent="bob")
 
 
-def test_policy_strict_wants_a_claim_for_everything(testbed: Guarded) -> None:
+def test_policy_strict_wants_a_claim_for_everything(testbed: HookedRepository) -> None:
     testbed.write_settings('[hooks]\npolicy = "strict"\n[claims]\nfree = ["scratch/**"]\n')
     testbed.session("bob")
     testbed.stage("docs/a.md")
@@ -315,7 +315,7 @@ def test_policy_strict_wants_a_claim_for_everything(testbed: Guarded) -> None:
     testbed.ok("commit", "-q", "-m", "Work", agent="bob")
 
 
-def test_a_role_that_does_not_commit_or_write_there_is_refused(testbed: Guarded) -> None:
+def test_a_role_that_does_not_commit_or_write_there_is_refused(testbed: HookedRepository) -> None:
     join(testbed.repo(), "rex", role="review")
     join(testbed.repo(), "cody", role="code")
     testbed.stage("tests/test_a.py")
@@ -327,7 +327,7 @@ def test_a_role_that_does_not_commit_or_write_there_is_refused(testbed: Guarded)
     testbed.ok("commit", "-q", "-m", "Work", agent="cody")
 
 
-def test_merge_is_checked_only_for_its_own_changes(testbed: Guarded) -> None:
+def test_merge_is_checked_only_for_its_own_changes(testbed: HookedRepository) -> None:
     testbed.stage("a.py", "base\n")
     testbed.ok("commit", "-q", "-m", "Base")
     testbed.ok("switch", "-q", "-c", "topic")
@@ -351,7 +351,7 @@ def test_merge_is_checked_only_for_its_own_changes(testbed: Guarded) -> None:
 )
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_git_hooks_refuse_in_every_workspace(testbed: Guarded, kind: str) -> None:
+def test_the_git_hooks_refuse_in_every_workspace(testbed: HookedRepository, kind: str) -> None:
     opened = testbed.open(kind=kind, agent="bob").workspace
     testbed.hold("ann", "a.py")
     testbed.stage("a.py", at=opened.path)
@@ -365,7 +365,7 @@ def test_the_git_hooks_refuse_in_every_workspace(testbed: Guarded, kind: str) ->
 
 
 def test_a_clone_made_before_gets_the_hooks_and_loses_them_again(repository: Path) -> None:
-    testbed = Guarded(repository)
+    testbed = HookedRepository(repository)
     testbed.hook("post-commit", "exit 0")
     opened = testbed.open(kind="clone").workspace
     before = testbed.ok("config", "core.hooksPath", at=opened.path)
@@ -382,7 +382,7 @@ def test_a_clone_made_before_gets_the_hooks_and_loses_them_again(repository: Pat
     testbed.end()
 
 
-def test_our_own_commit_passes_and_runs_the_users_hook_once(testbed: Guarded) -> None:
+def test_our_own_commit_passes_and_runs_the_users_hook_once(testbed: HookedRepository) -> None:
     log = testbed.repository / ".git" / "log"
     testbed.hook("pre-commit", f'echo "pre $LANDLANE_PASS" >> "{log}"')
     testbed.guard()
@@ -409,7 +409,7 @@ def test_our_own_commit_passes_and_runs_the_users_hook_once(testbed: Guarded) ->
     "git-hooks.own-hooks-run",
     "Every git hook of the user still runs, with git's own arguments and input.",
 )
-def test_every_hook_of_the_user_still_runs_with_gits_own_input(testbed: Guarded) -> None:
+def test_every_hook_of_the_user_still_runs_with_gits_own_input(testbed: HookedRepository) -> None:
     log = testbed.repository / ".git" / "log"
     for name in ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-checkout"):
         testbed.hook(name, f'echo "{name} $# $PWD" >> "{log}"')
@@ -437,7 +437,7 @@ def test_every_hook_of_the_user_still_runs_with_gits_own_input(testbed: Guarded)
 
 
 @pytest.mark.parametrize("name", ["pre-commit", "commit-msg", "reference-transaction"])
-def test_a_hook_of_the_user_that_says_no_is_obeyed(testbed: Guarded, name: str) -> None:
+def test_a_hook_of_the_user_that_says_no_is_obeyed(testbed: HookedRepository, name: str) -> None:
     before = testbed.tip()
     testbed.hook(name, "echo 'not like this' >&2; exit 7")
     testbed.stage("a.py")
@@ -450,7 +450,7 @@ def test_a_hook_of_the_user_that_says_no_is_obeyed(testbed: Guarded, name: str) 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_relative", [True, False])
 def test_hooks_of_a_former_hooks_path_go_on_running(repository: Path, is_relative: bool) -> None:
-    testbed = Guarded(repository)
+    testbed = HookedRepository(repository)
     folder = repository / ".husky"
     testbed.ok("config", "core.hooksPath", ".husky" if is_relative else str(folder))
     testbed.install()
@@ -475,7 +475,7 @@ def test_hooks_of_a_former_hooks_path_go_on_running(repository: Path, is_relativ
     "git-hooks.person-overrides",
     "A person can override a git hook with a reason that is recorded; an agent cannot.",
 )
-def test_a_person_overrides_with_a_reason_that_is_kept(testbed: Guarded) -> None:
+def test_a_person_overrides_with_a_reason_that_is_kept(testbed: HookedRepository) -> None:
     testbed.guard()
     testbed.hold("ann", "a.py")
     testbed.stage("a.py")
@@ -488,7 +488,7 @@ def test_a_person_overrides_with_a_reason_that_is_kept(testbed: Guarded) -> None
     assert entry["paths"] == ["a.py"]
 
 
-def test_an_agent_cannot_override(testbed: Guarded) -> None:
+def test_an_agent_cannot_override(testbed: HookedRepository) -> None:
     testbed.hold("ann", "a.py")
     testbed.stage("a.py")
     said = testbed.refused("commit", "-q", "-m", "Work", agent="bob", LANDLANE_OVERRIDE="I want to")
@@ -501,7 +501,7 @@ def test_an_agent_cannot_override(testbed: Guarded) -> None:
 
 
 @pytest.mark.parametrize("variable", CLIENT_VARIABLES)
-def test_git_inside_a_client_cannot_override(testbed: Guarded, variable: str) -> None:
+def test_git_inside_a_client_cannot_override(testbed: HookedRepository, variable: str) -> None:
     testbed.hold("ann", "a.py")
     testbed.stage("a.py")
     variables = {variable: "1", "LANDLANE_OVERRIDE": "I want to"}
@@ -509,7 +509,7 @@ def test_git_inside_a_client_cannot_override(testbed: Guarded, variable: str) ->
     assert not testbed.caught("guard.overridden")
 
 
-def test_a_registered_ancestor_is_an_agent_whatever_it_says(testbed: Guarded) -> None:
+def test_a_registered_ancestor_is_an_agent_whatever_it_says(testbed: HookedRepository) -> None:
     testbed.hold("ann", "a.py")
     testbed.stage("a.py")
     script = (
@@ -528,7 +528,7 @@ def test_a_registered_ancestor_is_an_agent_whatever_it_says(testbed: Guarded) ->
     assert "only a person can override that: this is the session of bob" in done.stderr
 
 
-def test_agent_known_by_its_process_commits_only_claimed_paths(testbed: Guarded) -> None:
+def test_agent_known_by_its_process_commits_only_claimed_paths(testbed: HookedRepository) -> None:
     opened = testbed.open(agent="bob").workspace
     testbed.hold("bob", "b.py")
     testbed.hold("ann", "a.py")
@@ -552,7 +552,7 @@ def test_agent_known_by_its_process_commits_only_claimed_paths(testbed: Guarded)
 # ----------------------------------------------------------------------------------------- the target branch
 
 
-def test_the_first_landing_settings_are_committed_by_hand(testbed: Guarded) -> None:
+def test_the_first_landing_settings_are_committed_by_hand(testbed: HookedRepository) -> None:
     testbed.guard()
     testbed.stage("a.py")
     refusal = "Landlane refused this commit: main changes only through landing [TARGET_GUARDED]\n"
@@ -591,7 +591,7 @@ WAYS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("is_packed", [True, False])
 @pytest.mark.parametrize("way", WAYS)
-def test_nothing_but_the_queue_moves_the_target(testbed: Guarded, way: str, is_packed: bool) -> None:
+def test_nothing_but_the_queue_moves_the_target(testbed: HookedRepository, way: str, is_packed: bool) -> None:
     testbed.guard()
     testbed.ok("switch", "-q", "-c", "topic")
     testbed.stage("topic.py")
@@ -612,7 +612,7 @@ def test_nothing_but_the_queue_moves_the_target(testbed: Guarded, way: str, is_p
 
 
 @pytest.mark.slow
-def test_linked_worktree_does_not_bypass_the_hooks(testbed: Guarded) -> None:
+def test_linked_worktree_does_not_bypass_the_hooks(testbed: HookedRepository) -> None:
     testbed.guard()
     opened = testbed.open(agent="bob").workspace
     testbed.stage("b.py", at=opened.path)
@@ -625,7 +625,7 @@ def test_linked_worktree_does_not_bypass_the_hooks(testbed: Guarded) -> None:
     assert testbed.tip() == before
 
 
-def test_a_clone_cannot_push_into_the_target(testbed: Guarded) -> None:
+def test_a_clone_cannot_push_into_the_target(testbed: HookedRepository) -> None:
     testbed.guard()
     testbed.ok("switch", "-q", "--detach")
     opened = testbed.open(agent="bob", kind="clone").workspace
@@ -639,7 +639,7 @@ def test_a_clone_cannot_push_into_the_target(testbed: Guarded) -> None:
     assert testbed.tip() == before
 
 
-def test_local_target_may_follow_the_remote(testbed: Guarded) -> None:
+def test_local_target_may_follow_the_remote(testbed: HookedRepository) -> None:
     testbed.guard()
     remote = add_remote(testbed.repository)
     clone = testbed.repository.with_name("colleague")
@@ -681,7 +681,7 @@ def test_the_queue_itself_moves_the_target(repository: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("is_packed", [True, False])
 def test_the_branch_of_anothers_workspace_is_neither_deleted_nor_rewound(
-    testbed: Guarded, is_packed: bool
+    testbed: HookedRepository, is_packed: bool
 ) -> None:
     opened = testbed.open(agent="ann").workspace
     testbed.stage("a.py", at=opened.path)
@@ -705,7 +705,7 @@ def test_the_branch_of_anothers_workspace_is_neither_deleted_nor_rewound(
 
 
 @pytest.mark.slow
-def test_a_branch_that_is_checked_out_elsewhere_is_left_alone(testbed: Guarded) -> None:
+def test_a_branch_that_is_checked_out_elsewhere_is_left_alone(testbed: HookedRepository) -> None:
     worktree = testbed.repository.with_name("tree")
     testbed.ok("worktree", "add", "-q", "-b", "side", str(worktree))
     assert f"checked out at {worktree}" in testbed.refused("update-ref", "-d", "refs/heads/side")
@@ -715,7 +715,7 @@ def test_a_branch_that_is_checked_out_elsewhere_is_left_alone(testbed: Guarded) 
 
 
 @pytest.mark.slow
-def test_pushes_past_the_queue_and_over_others_are_refused(testbed: Guarded) -> None:
+def test_pushes_past_the_queue_and_over_others_are_refused(testbed: HookedRepository) -> None:
     remote = add_remote(testbed.repository)
     testbed.guard()
     testbed.ok("push", "-q", "origin", "main")  # with it the remote has the settings
@@ -739,7 +739,7 @@ def test_pushes_past_the_queue_and_over_others_are_refused(testbed: Guarded) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_ordinary_work_on_an_own_branch_is_allowed(testbed: Guarded, kind: str) -> None:
+def test_ordinary_work_on_an_own_branch_is_allowed(testbed: HookedRepository, kind: str) -> None:
     testbed.guard()
     opened = testbed.open(agent="bob", kind=kind).workspace
 
@@ -767,7 +767,7 @@ def test_ordinary_work_on_an_own_branch_is_allowed(testbed: Guarded, kind: str) 
     assert not testbed.caught()
 
 
-def test_packing_refs_is_not_a_deletion(testbed: Guarded) -> None:
+def test_packing_refs_is_not_a_deletion(testbed: HookedRepository) -> None:
     testbed.guard()
     opened = testbed.open(agent="ann").workspace
     before = (testbed.tip(), testbed.tip(opened.branch))
@@ -780,7 +780,7 @@ def test_packing_refs_is_not_a_deletion(testbed: Guarded) -> None:
 
 
 @pytest.mark.slow
-def test_workspaces_are_opened_and_closed_by_us_without_being_judged(testbed: Guarded) -> None:
+def test_workspaces_are_opened_and_closed_by_us_without_being_judged(testbed: HookedRepository) -> None:
     testbed.guard()
     for kind in KINDS:
         opened = testbed.open(agent="ann", kind=kind).workspace
@@ -793,7 +793,7 @@ def test_workspaces_are_opened_and_closed_by_us_without_being_judged(testbed: Gu
 # ---------------------------------------------------------------------------------------------- breakage
 
 
-def test_a_missing_interpreter_refuses_and_says_how_to_go_on(testbed: Guarded) -> None:
+def test_a_missing_interpreter_refuses_and_says_how_to_go_on(testbed: HookedRepository) -> None:
     script = testbed.repository / ".git" / "landlane-hooks" / "pre-commit"
     text = script.read_text(encoding="utf-8")
     script.write_text(text.replace(sys.executable, "/nowhere/python"), encoding="utf-8")
@@ -803,7 +803,7 @@ def test_a_missing_interpreter_refuses_and_says_how_to_go_on(testbed: Guarded) -
     assert "landlane init" in said
 
 
-def test_a_killed_check_refuses(testbed: Guarded) -> None:
+def test_a_killed_check_refuses(testbed: HookedRepository) -> None:
     script = testbed.repository / ".git" / "landlane-hooks" / "pre-commit"
     text = script.read_text(encoding="utf-8")
     assert sys.executable in text
@@ -813,7 +813,7 @@ def test_a_killed_check_refuses(testbed: Guarded) -> None:
     assert "could not be run" in testbed.refused("commit", "-q", "-m", "Work")
 
 
-def test_a_broken_store_refuses(testbed: Guarded) -> None:
+def test_a_broken_store_refuses(testbed: HookedRepository) -> None:
     testbed.stage("a.py")
     testbed.end()
     for name in ("store.db", "store.db-wal", "store.db-shm"):
@@ -835,7 +835,9 @@ def test_a_broken_store_refuses(testbed: Guarded) -> None:
         ("PRAGMA application_id=0x494C434B", "another program"),
     ],
 )
-def test_a_store_of_another_version_or_program_refuses(testbed: Guarded, command: str, told: str) -> None:
+def test_a_store_of_another_version_or_program_refuses(
+    testbed: HookedRepository, command: str, told: str
+) -> None:
     for number in range(2):  # from the second commit on the fast path would allow it
         testbed.stage("a.py", f"{number}\n")
         testbed.ok("commit", "-q", "-m", "Work")
@@ -854,7 +856,7 @@ def test_a_store_of_another_version_or_program_refuses(testbed: Guarded, command
 
 
 @pytest.mark.slow
-def test_in_a_sandbox_the_resident_judges(testbed: Guarded, tmp_path: Path) -> None:
+def test_in_a_sandbox_the_resident_judges(testbed: HookedRepository, tmp_path: Path) -> None:
     served = ResidentTestbed(testbed.repository, copy_package(tmp_path / "package"))
     opened = testbed.open(agent="bob", kind="clone").workspace
     shown = served.join("bob")
@@ -873,7 +875,9 @@ def test_in_a_sandbox_the_resident_judges(testbed: Guarded, tmp_path: Path) -> N
     assert "changes only through landing" in said
 
 
-def test_in_a_sandbox_without_a_resident_nothing_is_committed(testbed: Guarded, tmp_path: Path) -> None:
+def test_in_a_sandbox_without_a_resident_nothing_is_committed(
+    testbed: HookedRepository, tmp_path: Path
+) -> None:
     testbed.stage("a.py")
     said = testbed.refused("commit", "-q", "-m", "Work", LANDLANE_RESIDENT=str(tmp_path / "nobody"))
     assert "the resident does not answer" in said
@@ -883,7 +887,7 @@ def test_in_a_sandbox_without_a_resident_nothing_is_committed(testbed: Guarded, 
 
 
 @pytest.mark.slow
-def test_the_doctor_proves_that_the_git_hooks_refuse(testbed: Guarded) -> None:
+def test_the_doctor_proves_that_the_git_hooks_refuse(testbed: HookedRepository) -> None:
     add_remote(testbed.repository)
     testbed.guard()
     testbed.ok("push", "-q", "origin", "main")
@@ -897,21 +901,21 @@ def test_the_doctor_proves_that_the_git_hooks_refuse(testbed: Guarded) -> None:
     assert len(testbed.caught()) == entries
 
 
-def test_the_doctors_commit_is_refused_for_the_path_alone(testbed: Guarded) -> None:
+def test_the_doctors_commit_is_refused_for_the_path_alone(testbed: HookedRepository) -> None:
     rows = {check.name: check for check in check_git_hooks(testbed.repo())}
     assert "was refused" in rows[COMMITS].found
     assert not rows[TARGET].is_enforced
 
 
 def test_doctor_finds_missing_hooks(repository: Path) -> None:
-    testbed = Guarded(repository)
+    testbed = HookedRepository(repository)
     checks = check_git_hooks(testbed.repo())
     assert all(not check.is_enforced and "landlane init" in check.hint for check in checks)
     testbed.end()
 
 
 def test_doctor_restores_the_hooks_path_that_another_tool_overwrote_and_keeps_its_hooks(
-    testbed: Guarded,
+    testbed: HookedRepository,
 ) -> None:
     log = testbed.repository / ".git" / "log"
     testbed.hook("pre-commit", f'echo husky >> "{log}"', testbed.repository / ".husky")
@@ -929,7 +933,7 @@ def test_doctor_restores_the_hooks_path_that_another_tool_overwrote_and_keeps_it
     assert testbed.ok("config", "core.hooksPath").strip() == ".husky"
 
 
-def test_the_doctor_sees_a_hook_that_cannot_run(testbed: Guarded) -> None:
+def test_the_doctor_sees_a_hook_that_cannot_run(testbed: HookedRepository) -> None:
     script = testbed.repository / ".git" / "landlane-hooks" / "pre-commit"
     script.chmod(0o644)
     repo = testbed.repo()

@@ -21,7 +21,7 @@ from landlane.git.snapshot import (
     store_files,
     take_snapshot,
 )
-from landlane.git.tree_diff import ChangeKind
+from landlane.git.tree_diff import TreeChangeKind
 from landlane.git.untrusted_checkout import CLONE, MAIN, WORKTREE, UntrustedCheckout
 from landlane.testing.repositories import git, make_repository
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.integration
 FILES = {"a.txt": "a\n", "src/b.txt": "b\n", "src/c.txt": "c\n", ".gitignore": "*.log\n"}
 
 
-class Scene:
+class SnapshotTestbed:
     """A repository that is pictured again and again."""
 
     def __init__(self, root: Path) -> None:
@@ -55,15 +55,15 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    return Scene(make_repository(tmp_path.resolve() / "repository", files=FILES))
+def scene(tmp_path: Path) -> SnapshotTestbed:
+    return SnapshotTestbed(make_repository(tmp_path.resolve() / "repository", files=FILES))
 
 
-def test_two_pictures_of_the_same_are_the_same(scene: Scene) -> None:
+def test_two_pictures_of_the_same_are_the_same(scene: SnapshotTestbed) -> None:
     assert scene.take() == scene.take() == last_snapshot(scene.place)
 
 
-def test_changes_are_returned_by_kind(scene: Scene) -> None:
+def test_changes_are_returned_by_kind(scene: SnapshotTestbed) -> None:
     (scene.root / "untracked").write_text("u\n")
     before = scene.take()
 
@@ -76,17 +76,17 @@ def test_changes_are_returned_by_kind(scene: Scene) -> None:
     (scene.root / "x.log").write_text("ignored\n")
 
     assert scene.since(before) == {
-        "a.txt": ChangeKind.CHANGED,
-        "untracked": ChangeKind.CHANGED,
-        "src/b.txt": ChangeKind.DELETED,
-        "src/c.txt": ChangeKind.DELETED,
-        "src/d.txt": ChangeKind.ADDED,
-        ".gitignore": ChangeKind.MODE,
-        "link": ChangeKind.ADDED,
+        "a.txt": TreeChangeKind.CHANGED,
+        "untracked": TreeChangeKind.CHANGED,
+        "src/b.txt": TreeChangeKind.DELETED,
+        "src/c.txt": TreeChangeKind.DELETED,
+        "src/d.txt": TreeChangeKind.ADDED,
+        ".gitignore": TreeChangeKind.MODE,
+        "link": TreeChangeKind.ADDED,
     }
 
 
-def test_a_touched_file_is_as_it_was(scene: Scene) -> None:
+def test_a_touched_file_is_as_it_was(scene: SnapshotTestbed) -> None:
     before = scene.take()
 
     os.utime(scene.root / "a.txt", ns=(1, 1))
@@ -95,17 +95,17 @@ def test_a_touched_file_is_as_it_was(scene: Scene) -> None:
     assert scene.since(before) == {}
 
 
-def test_a_write_of_the_same_length_with_its_time_put_back_is_seen(scene: Scene) -> None:
+def test_a_write_of_the_same_length_with_its_time_put_back_is_seen(scene: SnapshotTestbed) -> None:
     before = scene.take()
     was = (scene.root / "a.txt").stat()
 
     (scene.root / "a.txt").write_text("b\n")
     os.utime(scene.root / "a.txt", ns=(was.st_atime_ns, was.st_mtime_ns))
 
-    assert scene.since(before) == {"a.txt": ChangeKind.CHANGED}
+    assert scene.since(before) == {"a.txt": TreeChangeKind.CHANGED}
 
 
-def test_a_folder_in_place_of_a_file_and_back(scene: Scene) -> None:
+def test_a_folder_in_place_of_a_file_and_back(scene: SnapshotTestbed) -> None:
     before = scene.take()
     (scene.root / "a.txt").unlink()
     (scene.root / "a.txt").mkdir()
@@ -115,11 +115,14 @@ def test_a_folder_in_place_of_a_file_and_back(scene: Scene) -> None:
     (scene.root / "a.txt").rmdir()
     (scene.root / "a.txt").write_text("a\n")
 
-    assert scene.changes(before, middle) == {"a.txt": ChangeKind.DELETED, "a.txt/in": ChangeKind.ADDED}
+    assert scene.changes(before, middle) == {
+        "a.txt": TreeChangeKind.DELETED,
+        "a.txt/in": TreeChangeKind.ADDED,
+    }
     assert scene.take() == before
 
 
-def test_names_may_be_any_bytes(scene: Scene) -> None:
+def test_names_may_be_any_bytes(scene: SnapshotTestbed) -> None:
     before = scene.take()
     names = [b"\xff\xfe", b"line\nend", b"'\"`$ \\", b"tab\tin", " ü".encode(), b"-rf"]
     for name in names:
@@ -129,7 +132,7 @@ def test_names_may_be_any_bytes(scene: Scene) -> None:
     assert set(scene.since(before)) == {os.fsdecode(name) for name in names}
 
 
-def test_the_users_index_and_settings_are_left_alone(scene: Scene) -> None:
+def test_the_users_index_and_settings_are_left_alone(scene: SnapshotTestbed) -> None:
     (scene.root / "a.txt").write_text("staged\n")
     git(scene.root, "add", "a.txt")
     (scene.root / "a.txt").write_text("and changed\n")
@@ -144,7 +147,7 @@ def test_the_users_index_and_settings_are_left_alone(scene: Scene) -> None:
     assert git(scene.root, "for-each-ref") == refs
 
 
-def test_nothing_of_the_users_is_run(scene: Scene, tmp_path: Path) -> None:
+def test_nothing_of_the_users_is_run(scene: SnapshotTestbed, tmp_path: Path) -> None:
     trap = tmp_path / "trap"
     program = tmp_path / "program.sh"
     program.write_text(f"#!/bin/sh\ntouch {trap}\ncat\n")
@@ -168,11 +171,11 @@ def test_nothing_of_the_users_is_run(scene: Scene, tmp_path: Path) -> None:
     before = scene.take()
     (scene.root / "a.txt").write_text("big\n")
 
-    assert scene.since(before) == {"a.txt": ChangeKind.CHANGED}
+    assert scene.since(before) == {"a.txt": TreeChangeKind.CHANGED}
     assert not trap.exists()
 
 
-def test_filtered_files_are_kept_as_they_lie_on_the_disk(scene: Scene) -> None:
+def test_filtered_files_are_kept_as_they_lie_on_the_disk(scene: SnapshotTestbed) -> None:
     git(scene.root, "config", "filter.rot.clean", "tr a-z n-za-m")
     git(scene.root, "config", "filter.rot.smudge", "tr a-z n-za-m")
     (scene.root / ".gitattributes").write_text("*.rot filter=rot\n*.crlf text eol=crlf\n")
@@ -189,7 +192,7 @@ def test_filtered_files_are_kept_as_they_lie_on_the_disk(scene: Scene) -> None:
     assert scene.before(before, "y.crlf") == b"one\r\ntwo\r\n"
 
 
-def test_touching_a_filtered_file_changes_nothing(scene: Scene) -> None:
+def test_touching_a_filtered_file_changes_nothing(scene: SnapshotTestbed) -> None:
     (scene.root / ".gitattributes").write_text("*.crlf text eol=crlf\n")
     (scene.root / "y.crlf").write_bytes(b"one\r\n")
     git(scene.root, "add", "--all")
@@ -201,7 +204,7 @@ def test_touching_a_filtered_file_changes_nothing(scene: Scene) -> None:
     assert scene.since(before) == {}
 
 
-def test_files_hidden_from_git_are_in_the_snapshot(scene: Scene) -> None:
+def test_files_hidden_from_git_are_in_the_snapshot(scene: SnapshotTestbed) -> None:
     git(scene.root, "update-index", "--assume-unchanged", "a.txt")
     git(scene.root, "update-index", "--skip-worktree", "src/b.txt")
     before = scene.take()
@@ -209,20 +212,20 @@ def test_files_hidden_from_git_are_in_the_snapshot(scene: Scene) -> None:
     (scene.root / "a.txt").write_text("A\n")
     (scene.root / "src/b.txt").write_text("B\n")
 
-    assert scene.since(before) == {"a.txt": ChangeKind.CHANGED, "src/b.txt": ChangeKind.CHANGED}
+    assert scene.since(before) == {"a.txt": TreeChangeKind.CHANGED, "src/b.txt": TreeChangeKind.CHANGED}
 
 
-def test_named_file_is_in_the_snapshot_though_ignored(scene: Scene) -> None:
+def test_named_file_is_in_the_snapshot_though_ignored(scene: SnapshotTestbed) -> None:
     (scene.root / "x.log").write_text("1\n")
     before = scene.take("x.log", "missing.log", "src")
 
     (scene.root / "x.log").write_text("2\n")
 
-    assert scene.since(before) == {"x.log": ChangeKind.CHANGED}
+    assert scene.since(before) == {"x.log": TreeChangeKind.CHANGED}
     assert scene.before(before, "x.log") == b"1\n"
 
 
-def test_tracked_file_is_in_the_snapshot_though_ignored(scene: Scene) -> None:
+def test_tracked_file_is_in_the_snapshot_though_ignored(scene: SnapshotTestbed) -> None:
     scene.take()
     (scene.root / "forced.log").write_text("1\n")
     git(scene.root, "add", "--force", "forced.log")
@@ -230,10 +233,10 @@ def test_tracked_file_is_in_the_snapshot_though_ignored(scene: Scene) -> None:
 
     (scene.root / "forced.log").write_text("2\n")
 
-    assert scene.since(before) == {"forced.log": ChangeKind.CHANGED}
+    assert scene.since(before) == {"forced.log": TreeChangeKind.CHANGED}
 
 
-def test_a_large_file_is_known_by_its_stamp(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_file_is_known_by_its_stamp(scene: SnapshotTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshots, "_MOST_BYTES", 10)
     (scene.root / "big").write_bytes(b"x" * 11)
     before = scene.take()
@@ -241,11 +244,11 @@ def test_a_large_file_is_known_by_its_stamp(scene: Scene, monkeypatch: pytest.Mo
 
     (scene.root / "big").write_bytes(b"y" * 11)
 
-    assert scene.since(before) == {"big": ChangeKind.CHANGED}
+    assert scene.since(before) == {"big": TreeChangeKind.CHANGED}
     assert scene.before(before, "big").startswith(snapshots.NOT_KEPT)
 
 
-def test_other_repositories_inside_are_not_looked_into(scene: Scene) -> None:
+def test_other_repositories_inside_are_not_looked_into(scene: SnapshotTestbed) -> None:
     before = scene.take()
 
     make_repository(scene.root / "nested")
@@ -254,7 +257,7 @@ def test_other_repositories_inside_are_not_looked_into(scene: Scene) -> None:
     assert scene.since(before) == {}
 
 
-def test_a_half_done_merge_is_pictured_as_it_lies_there(scene: Scene) -> None:
+def test_a_half_done_merge_is_pictured_as_it_lies_there(scene: SnapshotTestbed) -> None:
     git(scene.root, "switch", "--quiet", "-c", "one")
     (scene.root / "a.txt").write_text("one\n")
     git(scene.root, "commit", "--quiet", "-am", "One")
@@ -267,11 +270,11 @@ def test_a_half_done_merge_is_pictured_as_it_lies_there(scene: Scene) -> None:
     before = scene.take()
     (scene.root / "a.txt").write_text("merged\n")
 
-    assert scene.since(before) == {"a.txt": ChangeKind.CHANGED}
+    assert scene.since(before) == {"a.txt": TreeChangeKind.CHANGED}
     assert b"<<<<<<<" in scene.before(before, "a.txt")
 
 
-def test_worktrees_and_unborn_branches_are_pictured(tmp_path: Path, scene: Scene) -> None:
+def test_worktrees_and_unborn_branches_are_pictured(tmp_path: Path, scene: SnapshotTestbed) -> None:
     other = tmp_path.resolve() / "worktree"
     git(scene.root, "worktree", "add", "--quiet", "--detach", str(other))
     place = UntrustedCheckout(
@@ -284,13 +287,13 @@ def test_worktrees_and_unborn_branches_are_pictured(tmp_path: Path, scene: Scene
     empty = tmp_path.resolve() / "empty"
     empty.mkdir()
     git(empty, "init", "--quiet")
-    fresh = Scene(empty)
+    fresh = SnapshotTestbed(empty)
     before = fresh.take()
     (empty / "first").write_text("x\n")
-    assert fresh.since(before) == {"first": ChangeKind.ADDED}
+    assert fresh.since(before) == {"first": TreeChangeKind.ADDED}
 
 
-def test_a_clone_is_pictured_with_its_own_commits(tmp_path: Path, scene: Scene) -> None:
+def test_a_clone_is_pictured_with_its_own_commits(tmp_path: Path, scene: SnapshotTestbed) -> None:
     other = tmp_path.resolve() / "clone"
     git(scene.root, "clone", "--quiet", "--shared", ".", str(other))
     (other / "a.txt").write_text("committed in the clone\n")
@@ -311,16 +314,16 @@ def test_sha256_repository_has_snapshots(tmp_path: Path) -> None:
     root.mkdir()
     git(root, "init", "--quiet", "--object-format=sha256")
     (root / "a").write_text("a\n")
-    found = Scene(root)
+    found = SnapshotTestbed(root)
     before = found.take()
     (root / "a").write_text("b\n")
 
     assert len(before) == 64
-    assert found.since(before) == {"a": ChangeKind.CHANGED}
+    assert found.since(before) == {"a": TreeChangeKind.CHANGED}
     assert found.before(before, "a") == b"a\n"
 
 
-def test_missing_objects_and_a_broken_index_are_rebuilt(scene: Scene) -> None:
+def test_missing_objects_and_a_broken_index_are_rebuilt(scene: SnapshotTestbed) -> None:
     (scene.root / "a.txt").write_text("only staged once\n")
     git(scene.root, "add", "a.txt")
     before = scene.take()
@@ -334,10 +337,12 @@ def test_missing_objects_and_a_broken_index_are_rebuilt(scene: Scene) -> None:
     (folder / "index.lock").write_bytes(b"")
     first = scene.take()
     (scene.root / "a.txt").write_text("again\n")
-    assert scene.since(first) == {"a.txt": ChangeKind.CHANGED}
+    assert scene.since(first) == {"a.txt": TreeChangeKind.CHANGED}
 
 
-def test_old_objects_are_swept_away_and_pictures_go_on(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_objects_are_swept_away_and_pictures_go_on(
+    scene: SnapshotTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (scene.root / "a.txt").write_text("old\n")
     old = scene.take()
     (scene.root / "a.txt").write_text("new\n")
@@ -353,10 +358,10 @@ def test_old_objects_are_swept_away_and_pictures_go_on(scene: Scene, monkeypatch
         scene.changes(old, now)
     monkeypatch.undo()
     (scene.root / "a.txt").write_text("newest\n")
-    assert scene.since(now) == {"a.txt": ChangeKind.CHANGED}
+    assert scene.since(now) == {"a.txt": TreeChangeKind.CHANGED}
 
 
-def test_many_at_once_do_each_other_no_harm(scene: Scene) -> None:
+def test_many_at_once_do_each_other_no_harm(scene: SnapshotTestbed) -> None:
     script = (
         "import sys\n"
         "from landlane.git.untrusted_checkout import UntrustedCheckout\n"
@@ -401,15 +406,15 @@ def test_many_at_once_do_each_other_no_harm(scene: Scene) -> None:
 @pytest.mark.slow
 def test_some_thousand_files(tmp_path: Path) -> None:
     files = {f"d{number % 50}/f{number}.txt": f"{number}\n" for number in range(4000)}
-    found = Scene(make_repository(tmp_path.resolve() / "large", files=files))
+    found = SnapshotTestbed(make_repository(tmp_path.resolve() / "large", files=files))
     before = found.take()
     (found.root / "d7/f7.txt").write_text("changed\n")
     (found.root / "d8/new.txt").write_text("new\n")
 
-    assert found.since(before) == {"d7/f7.txt": ChangeKind.CHANGED, "d8/new.txt": ChangeKind.ADDED}
+    assert found.since(before) == {"d7/f7.txt": TreeChangeKind.CHANGED, "d8/new.txt": TreeChangeKind.ADDED}
 
 
-def test_single_files_elsewhere_are_kept_by_their_stamp(scene: Scene, tmp_path: Path) -> None:
+def test_single_files_elsewhere_are_kept_by_their_stamp(scene: SnapshotTestbed, tmp_path: Path) -> None:
     file = tmp_path / "elsewhere"
     file.write_text("1\n")
     first = store_files(scene.place, [str(file), str(tmp_path / "missing")])
@@ -422,7 +427,9 @@ def test_single_files_elsewhere_are_kept_by_their_stamp(scene: Scene, tmp_path: 
     assert changed[str(file)].oid != first[str(file)].oid
 
 
-def test_snapshot_directories_of_checkouts_that_are_gone_are_removed(scene: Scene, tmp_path: Path) -> None:
+def test_snapshot_directories_of_checkouts_that_are_gone_are_removed(
+    scene: SnapshotTestbed, tmp_path: Path
+) -> None:
     other = tmp_path.resolve() / "worktree"
     git(scene.root, "worktree", "add", "--quiet", "--detach", str(other))
     git_dir = f"{scene.home}/worktrees/worktree"

@@ -21,7 +21,7 @@ from landlane.hooks.briefing.compose import brief
 from landlane.hooks.messages import due_messages
 from landlane.hooks.session_end import leftovers
 from landlane.processes.tree import ProcessTree
-from landlane.protocol.hook_events import EventKind, HookEvent, ToolAction
+from landlane.protocol.hook_events import HookEvent, HookEventKind, ToolAction
 from landlane.rescue.restore import restore
 from landlane.sessions.sandbox_runs import begin_run
 from landlane.sessions.tool_calls import note_command
@@ -193,7 +193,7 @@ def test_the_successor_of_a_dead_owner_is_shown_its_traces(testbed: WorkspaceTes
     assert brief(
         testbed.prepared_repo("bob"),
         testbed.session("bob"),
-        HookEvent(client="claude", kind=EventKind.START, session="c"),
+        HookEvent(client="claude", kind=HookEventKind.START, session="c"),
     ).count("the grammar is ambiguous")
 
 
@@ -299,7 +299,7 @@ def test_the_successor_of_a_receiver_killed_while_idle_is_notified_once(
             os.close(end)
         successor = testbed.session("bob")
         repo = testbed.prepared_repo("bob")
-        start = brief(repo, successor, HookEvent(client="claude", kind=EventKind.START, session="next"))
+        start = brief(repo, successor, HookEvent(client="claude", kind=HookEventKind.START, session="next"))
         assert start.count("ann hands T1 to you") == 1
         assert [text for text in due_messages(repo, successor) if "hands T1" in text] == []
         assert [one.task for one in list_handoffs(repo)] == ["T1"]
@@ -342,13 +342,13 @@ def test_the_exit_code_of_a_shell_call_is_read(testbed: WorkspaceTestbed) -> Non
     from landlane.clients.hook_format import exit_code_of
 
     event = HookEvent(
-        client="codex", kind=EventKind.AFTER, session="c", tool=ToolAction.SHELL, command="make"
+        client="codex", kind=HookEventKind.AFTER, session="c", tool=ToolAction.SHELL, command="make"
     )
     assert exit_code_of(event, {"tool_response": "Exit code: 2\nWall time: 1 s"}) == 2
     assert exit_code_of(event, {"tool_response": {"metadata": {"exit_code": 0}}}) == 0
     assert exit_code_of(event, {"tool_response": "my exit code: 7"}) is None
     claude = HookEvent(
-        client="claude", kind=EventKind.AFTER, session="c", tool=ToolAction.SHELL, source="failed"
+        client="claude", kind=HookEventKind.AFTER, session="c", tool=ToolAction.SHELL, source="failed"
     )
     assert exit_code_of(claude, {"error": "Exit code 127\nnot found"}) == 127
     assert exit_code_of(claude, {"error": "interrupted"}) == 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.testing.fake_clock import FakeClock
-from tests.hooks.stand_in_client import StandIn
+from tests.hooks.stand_in_client import ScriptedClient
 from tests.support.landing import LandingTestbed
 
 if TYPE_CHECKING:
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def one(root: Path) -> Iterator[StandIn]:
+def one(root: Path) -> Iterator[ScriptedClient]:
     """A coding client in the repository `root`, which the test file defines."""
-    with StandIn(root) as client:
+    with ScriptedClient(root) as client:
         yield client
 
 
 @pytest.fixture
-def two(root: Path) -> Iterator[StandIn]:
+def two(root: Path) -> Iterator[ScriptedClient]:
     """A second coding client in the same repository."""
-    with StandIn(root) as client:
+    with ScriptedClient(root) as client:
         yield client
 
 

@@ -33,7 +33,7 @@ for line in sys.stdin:
 """
 
 
-class Told:
+class HookAnswer:
     """What a hook answered."""
 
     def __init__(self, exit_code: int, stdout: str, stderr: str) -> None:
@@ -57,7 +57,7 @@ class Told:
         return self.exit_code == 0 and not self.stdout and not self.stderr
 
 
-class StandIn:
+class ScriptedClient:
     """A client of Claude Code's kind with one session; `agent` names one of its subagents."""
 
     _ids = itertools.count(1)
@@ -76,7 +76,7 @@ class StandIn:
             env={**os.environ, **(environment or {})},
         )
 
-    def __enter__(self) -> StandIn:
+    def __enter__(self) -> ScriptedClient:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -103,26 +103,26 @@ class StandIn:
         assert out, err
         return json.loads(out)
 
-    def hook(self, event: str, agent: str = "", **more: Any) -> Told:
+    def hook(self, event: str, agent: str = "", **more: Any) -> HookAnswer:
         """Call the hook with an event."""
         payload = {"session_id": self.session, "cwd": self.root, "hook_event_name": event, **more}
         if agent:
             payload |= {"agent_id": agent, "agent_type": "general-purpose"}
-        return Told(*self.do(hook_words("claude"), json.dumps(payload)))
+        return HookAnswer(*self.do(hook_words("claude"), json.dumps(payload)))
 
-    def before(self, tool: str, agent: str = "", **given: Any) -> Told:
+    def before(self, tool: str, agent: str = "", **given: Any) -> HookAnswer:
         """The hook before a tool."""
         return self._tool("PreToolUse", tool, agent, given)
 
-    def after(self, tool: str, agent: str = "", **given: Any) -> Told:
+    def after(self, tool: str, agent: str = "", **given: Any) -> HookAnswer:
         """The hook after a tool."""
         return self._tool("PostToolUse", tool, agent, given)
 
-    def _tool(self, event: str, tool: str, agent: str, given: dict[str, Any]) -> Told:
+    def _tool(self, event: str, tool: str, agent: str, given: dict[str, Any]) -> HookAnswer:
         call = f"call{next(self._calls) if event == 'PreToolUse' else 0}"
         return self.hook(event, agent, tool_name=tool, tool_input=given, tool_use_id=call)
 
-    def edit(self, path: str, text: str | None = None, agent: str = "") -> Told:
+    def edit(self, path: str, text: str | None = None, agent: str = "") -> HookAnswer:
         """Try to edit a file; it is changed only if the hook allows it."""
         full = os.path.join(self.root, path)
         told = self.before("Edit", agent, file_path=full, old_string="a", new_string="b")
@@ -132,12 +132,12 @@ class StandIn:
             self.after("Edit", agent, file_path=full)
         return told
 
-    def read(self, path: str, agent: str = "") -> Told:
+    def read(self, path: str, agent: str = "") -> HookAnswer:
         """Read a file with the client's own tool."""
         return self.before("Read", agent, file_path=os.path.join(self.root, path))
 
 
-def holders(client: StandIn) -> dict[str, str]:
+def holders(client: ScriptedClient) -> dict[str, str]:
     """Who holds each claimed pattern."""
     return {claim["pattern"]: claim["holder"] for claim in client.type("claims")["claims"]}
 

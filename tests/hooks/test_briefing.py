@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.hooks.briefing.compose import brief
-from landlane.protocol.hook_events import EventKind, HookEvent
+from landlane.protocol.hook_events import HookEvent, HookEventKind
 from landlane.rules.model import MOST_BYTES, RULES_TEMPLATE, version_of
 from landlane.rules.versions import find_acknowledgement
 from landlane.tasks.add import add_task
@@ -30,7 +30,7 @@ def started(
     name: str = "ann",
     *,
     source: str = "startup",
-    kind: EventKind = EventKind.START,
+    kind: HookEventKind = HookEventKind.START,
     agent: str = "",
 ) -> str:
     event = HookEvent(client="claude", kind=kind, session="c-1", source=source, agent=agent)
@@ -286,7 +286,7 @@ def test_uncommitted_work_of_others_is_named_with_its_holder(testbed: LandingTes
 def test_subagent_gets_the_rules_under_its_own_name(testbed: LandingTestbed) -> None:
     testbed.commit({"RULES.md": RULES_TEMPLATE})
 
-    told = started(testbed, "ann.sub", kind=EventKind.CHILD_START, agent="sub")
+    told = started(testbed, "ann.sub", kind=HookEventKind.CHILD_START, agent="sub")
 
     assert "You are ann.sub (a subagent)" in told
     assert acknowledged(testbed, "ann.sub") == version_of(RULES_TEMPLATE)

@@ -19,7 +19,7 @@ import landlane
 from landlane.clients.setup_files import hook_words
 from landlane.resident.messages import AnswerLost, BadMessage, find_socket, pack_request, send_request
 from landlane.testing.repositories import git
-from tests.hooks.stand_in_client import StandIn, change_store, holders
+from tests.hooks.stand_in_client import ScriptedClient, change_store, holders
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.soak]
@@ -42,14 +42,16 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_free_file_is_allowed_and_claimed(one: StandIn) -> None:
+def test_a_free_file_is_allowed_and_claimed(one: ScriptedClient) -> None:
     assert one.edit("a.py", "x = 1\n").is_silent
     held = holders(one)
     assert list(held) == ["a.py"]
     assert held["a.py"].startswith("claude-")
 
 
-def test_a_held_file_is_refused_with_holder_end_and_next_action(one: StandIn, two: StandIn) -> None:
+def test_a_held_file_is_refused_with_holder_end_and_next_action(
+    one: ScriptedClient, two: ScriptedClient
+) -> None:
     one.edit("a.py")
     told = two.edit("a.py", "spoilt\n")
     assert told.is_denied
@@ -67,7 +69,7 @@ def test_a_held_file_is_refused_with_holder_end_and_next_action(one: StandIn, tw
 
 
 @pytest.mark.slow
-def test_a_refusal_names_the_task(one: StandIn, two: StandIn) -> None:
+def test_a_refusal_names_the_task(one: ScriptedClient, two: ScriptedClient) -> None:
     one.type("task", "add", "Mend the parser", "--path", "a.py")
     one.edit("b.py")
     assert one.type("next")["task"]["id"] == "T1"
@@ -76,7 +78,7 @@ def test_a_refusal_names_the_task(one: StandIn, two: StandIn) -> None:
 
 
 @pytest.mark.slow
-def test_typed_commands_belong_to_the_client_that_runs_them(one: StandIn, two: StandIn) -> None:
+def test_typed_commands_belong_to_the_client_that_runs_them(one: ScriptedClient, two: ScriptedClient) -> None:
     for client in (one, two):
         client.hook("SessionStart", source="startup")
     one.type("claim", "src/c.py")
@@ -86,7 +88,7 @@ def test_typed_commands_belong_to_the_client_that_runs_them(one: StandIn, two: S
     assert two.type("claim", "b.py")["granted"][0]["holder"] != holders(one)["src/c.py"]
 
 
-def test_what_is_held_and_unchanged_takes_the_quick_road(one: StandIn) -> None:
+def test_what_is_held_and_unchanged_takes_the_quick_road(one: ScriptedClient) -> None:
     one.edit("a.py", "x = 1\n")
     before = one.type("log")["entries"]
     for number in range(3):
@@ -94,7 +96,7 @@ def test_what_is_held_and_unchanged_takes_the_quick_road(one: StandIn) -> None:
     assert one.type("log")["entries"] == before
 
 
-def test_the_quick_road_alone_marks_the_last_action(one: StandIn, root: Path, tmp_path: Path) -> None:
+def test_the_quick_road_alone_marks_the_last_action(one: ScriptedClient, root: Path, tmp_path: Path) -> None:
     one.edit("a.py", "x = 1\n")
     (file,) = (root / ".git/landlane/activity").iterdir()
     file.write_text("stale".ljust(240), encoding="utf-8")
@@ -107,7 +109,7 @@ def test_the_quick_road_alone_marks_the_last_action(one: StandIn, root: Path, tm
     assert file.stat().st_mtime > 1
 
 
-def test_status_shows_client_action_and_age(one: StandIn) -> None:
+def test_status_shows_client_action_and_age(one: ScriptedClient) -> None:
     one.read("b.py")
     one.edit("a.py", "x = 1\n")
     one.read("src/c.py")
@@ -123,7 +125,7 @@ def test_status_shows_client_action_and_age(one: StandIn) -> None:
 )
 @pytest.mark.slow
 def test_an_edit_on_a_version_that_is_gone_is_refused_until_it_is_read_again(
-    one: StandIn, two: StandIn
+    one: ScriptedClient, two: ScriptedClient
 ) -> None:
     one.read("a.py")
     two.edit("a.py", "changed by two\n")
@@ -139,7 +141,9 @@ def test_an_edit_on_a_version_that_is_gone_is_refused_until_it_is_read_again(
 @pytest.mark.parametrize(
     "command", ["cat src/c.py", "cd src && sed -n 1,9p c.py", "bash -lc 'cat src/c.py'", "cat < src/c.py"]
 )
-def test_a_file_that_a_shell_call_names_counts_as_read(one: StandIn, two: StandIn, command: str) -> None:
+def test_a_file_that_a_shell_call_names_counts_as_read(
+    one: ScriptedClient, two: ScriptedClient, command: str
+) -> None:
     one.before("Bash", command=command)
     one.after("Bash", command=command)
     two.edit("src/c.py", "changed by two\n")
@@ -154,7 +158,9 @@ def test_a_file_that_a_shell_call_names_counts_as_read(one: StandIn, two: StandI
     assert one.edit("src/c.py", "both\n").is_silent
 
 
-def test_file_changed_by_the_sessions_own_shell_call_need_not_be_read_again(root: Path, one: StandIn) -> None:
+def test_file_changed_by_the_sessions_own_shell_call_need_not_be_read_again(
+    root: Path, one: ScriptedClient
+) -> None:
     command = "sed -i s/a/b/ a.py"
     one.before("Bash", command=command)
     (root / "a.py").write_text("# b.py\n", encoding="utf-8")
@@ -163,13 +169,13 @@ def test_file_changed_by_the_sessions_own_shell_call_need_not_be_read_again(root
     assert one.edit("a.py", "more\n").is_silent
 
 
-def test_a_touched_file_with_the_same_content_has_not_changed(one: StandIn) -> None:
+def test_a_touched_file_with_the_same_content_has_not_changed(one: ScriptedClient) -> None:
     one.edit("a.py", "x = 1\n")
     os.utime(Path(one.root, "a.py"))
     assert one.edit("a.py", "x = 2\n").is_silent
 
 
-def test_strict_policy_requires_a_claim_first(root: Path, one: StandIn, two: StandIn) -> None:
+def test_strict_policy_requires_a_claim_first(root: Path, one: ScriptedClient, two: ScriptedClient) -> None:
     Path(root, "landlane.toml").write_text('[hooks]\npolicy = "strict"\n', encoding="utf-8")
     told = one.edit("a.py")
     assert told.is_denied
@@ -179,7 +185,7 @@ def test_strict_policy_requires_a_claim_first(root: Path, one: StandIn, two: Sta
     assert "claimed by" in two.edit("a.py").reason
 
 
-def test_watch_only_tells(root: Path, one: StandIn, two: StandIn) -> None:
+def test_watch_only_tells(root: Path, one: ScriptedClient, two: ScriptedClient) -> None:
     Path(root, "landlane.toml").write_text('[hooks]\npolicy = "watch"\n', encoding="utf-8")
     one.hook("SessionStart", source="startup")
     one.type("claim", "a.py")
@@ -188,30 +194,34 @@ def test_watch_only_tells(root: Path, one: StandIn, two: StandIn) -> None:
     assert "claimed by" in told.repo
 
 
-def test_a_changed_setting_counts_at_once(root: Path, one: StandIn) -> None:
+def test_a_changed_setting_counts_at_once(root: Path, one: ScriptedClient) -> None:
     one.edit("a.py", "x = 1\n")
     one.type("release", "a.py")
     Path(root, "landlane.toml").write_text('[hooks]\npolicy = "strict"\n', encoding="utf-8")
     assert one.edit("a.py").is_denied
 
 
-def test_files_outside_the_repository_are_not_checked(one: StandIn, tmp_path: Path) -> None:
+def test_files_outside_the_repository_are_not_checked(one: ScriptedClient, tmp_path: Path) -> None:
     assert one.edit(str(tmp_path / "elsewhere.txt")).is_silent
 
 
-def test_gits_own_files_are_not_edited(one: StandIn) -> None:
+def test_gits_own_files_are_not_edited(one: ScriptedClient) -> None:
     assert one.edit(".git/config").is_denied
     assert one.edit(".git/hooks/pre-commit").is_denied
 
 
-def test_a_link_leads_to_the_file_that_is_claimed(root: Path, one: StandIn, two: StandIn) -> None:
+def test_a_link_leads_to_the_file_that_is_claimed(
+    root: Path, one: ScriptedClient, two: ScriptedClient
+) -> None:
     Path(root, "link.py").symlink_to("src/c.py")
     one.edit("src/c.py")
     assert two.edit("link.py").is_denied
 
 
 @pytest.mark.slow
-def test_a_released_file_is_not_waved_through_by_the_quick_road(one: StandIn, two: StandIn) -> None:
+def test_a_released_file_is_not_waved_through_by_the_quick_road(
+    one: ScriptedClient, two: ScriptedClient
+) -> None:
     one.edit("a.py", "x = 1\n")
     one.edit("a.py", "x = 2\n")
     one.type("release", "a.py")
@@ -223,7 +233,7 @@ def test_a_released_file_is_not_waved_through_by_the_quick_road(one: StandIn, tw
 # ------------------------------------------------------------------------------------------- subagents
 
 
-def test_a_subagent_is_a_session_of_its_own_under_its_parent(one: StandIn) -> None:
+def test_a_subagent_is_a_session_of_its_own_under_its_parent(one: ScriptedClient) -> None:
     one.edit("a.py")
     one.edit("b.py", agent="aaaa11")
     held = holders(one)
@@ -231,21 +241,21 @@ def test_a_subagent_is_a_session_of_its_own_under_its_parent(one: StandIn) -> No
 
 
 @pytest.mark.slow
-def test_what_the_parent_holds_is_not_in_its_subagents_way(one: StandIn) -> None:
+def test_what_the_parent_holds_is_not_in_its_subagents_way(one: ScriptedClient) -> None:
     one.type("status")
     one.edit("b.py")
     one.type("claim", "src/**")
     assert one.edit("src/c.py", agent="aaaa11").is_silent
 
 
-def test_two_subagents_are_in_each_others_way(one: StandIn) -> None:
+def test_two_subagents_are_in_each_others_way(one: ScriptedClient) -> None:
     one.edit("a.py", agent="aaaa11")
     assert one.edit("a.py", agent="bbbb22").is_denied
     assert one.edit("a.py").is_denied
 
 
 @pytest.mark.slow
-def test_what_a_subagent_held_is_its_parents_when_it_ends(one: StandIn, two: StandIn) -> None:
+def test_what_a_subagent_held_is_its_parents_when_it_ends(one: ScriptedClient, two: ScriptedClient) -> None:
     one.edit("b.py")
     one.edit("a.py", agent="aaaa11")
     one.hook("SubagentStop", agent="aaaa11", stop_hook_active=False)
@@ -256,7 +266,7 @@ def test_what_a_subagent_held_is_its_parents_when_it_ends(one: StandIn, two: Sta
 
 
 @pytest.mark.slow
-def test_the_end_of_a_session_frees_what_it_held(one: StandIn, two: StandIn) -> None:
+def test_the_end_of_a_session_frees_what_it_held(one: ScriptedClient, two: ScriptedClient) -> None:
     one.edit("a.py")
     one.edit("b.py", agent="aaaa11")
     one.hook("SessionEnd", reason="other")
@@ -264,8 +274,8 @@ def test_the_end_of_a_session_frees_what_it_held(one: StandIn, two: StandIn) -> 
     assert two.edit("b.py").is_silent
 
 
-def test_a_client_that_died_without_a_word_holds_nothing_for_long(root: Path, two: StandIn) -> None:
-    gone = StandIn(root)
+def test_a_client_that_died_without_a_word_holds_nothing_for_long(root: Path, two: ScriptedClient) -> None:
+    gone = ScriptedClient(root)
     gone.edit("a.py")
     gone.close()
     database = sqlite3.connect(root / ".git/landlane/store.db")
@@ -275,7 +285,7 @@ def test_a_client_that_died_without_a_word_holds_nothing_for_long(root: Path, tw
     assert two.edit("a.py").is_silent
 
 
-def test_session_without_a_start_event_is_briefed_with_its_first_tool_result(one: StandIn) -> None:
+def test_session_without_a_start_event_is_briefed_with_its_first_tool_result(one: ScriptedClient) -> None:
     one.before("Edit", file_path=os.path.join(one.root, "a.py"))
     told = one.after("Edit", file_path=os.path.join(one.root, "a.py"))
     assert "You are claude-" in told.repo
@@ -287,7 +297,7 @@ def test_with_the_state_in_postgres_a_resident_answers(root: Path, postgres_url:
     Path(root, "landlane.toml").write_text(f'[store]\nurl = "{postgres_url}"\n', encoding="utf-8")
     state = str(root / ".git/landlane")
     try:
-        with StandIn(root) as one, StandIn(root) as two:
+        with ScriptedClient(root) as one, ScriptedClient(root) as two:
             one.edit("a.py", "x = 1\n")
             wait_until(lambda: resident_of(state) > 0)
             assert one.edit("a.py", "x = 2\n").is_silent
@@ -315,7 +325,7 @@ def resident_of(state: str) -> int:
 
 @pytest.mark.slow
 def test_under_strict_what_the_parent_claimed_is_for_its_subagents_one_at_a_time(
-    root: Path, one: StandIn
+    root: Path, one: ScriptedClient
 ) -> None:
     Path(root, "landlane.toml").write_text('[hooks]\npolicy = "strict"\n', encoding="utf-8")
     one.hook("SessionStart", source="startup")
@@ -334,7 +344,7 @@ def test_a_client_in_the_workspace_of_a_person_works_there_for_them(root: Path) 
     for words in (add, typed):
         done = subprocess.run([program, *words[1:]], cwd=root, capture_output=True, check=True, timeout=60)
     folder = Path(json.loads(done.stdout)["workspace"]["path"])
-    with StandIn(folder) as client:
+    with ScriptedClient(folder) as client:
         client.hook("SessionStart", source="startup")
         assert client.edit("a.py", "mended\n").is_silent
         assert "outside your workspace" in client.edit(str(root / "b.py"), "spoilt\n").reason
@@ -345,11 +355,11 @@ def test_a_client_in_the_workspace_of_a_person_works_there_for_them(root: Path) 
 
 
 @pytest.mark.slow
-def test_the_workspace_of_another_agent_is_not_entered(root: Path, one: StandIn) -> None:
+def test_the_workspace_of_another_agent_is_not_entered(root: Path, one: ScriptedClient) -> None:
     one.hook("SessionStart", source="startup")
     one.type("task", "add", "Mend a.py", "--path", "a.py")
     folder = Path(one.type("workspace", "open", "T1")["workspace"]["path"])
-    with StandIn(folder) as other:
+    with ScriptedClient(folder) as other:
         other.hook("SessionStart", source="startup")
         assert "lies in the workspace of claude-" in other.edit("a.py", "spoilt\n").reason
 
@@ -392,7 +402,7 @@ def break_settings(root: Path) -> None:
     Path(root, "landlane.toml").write_text("[hooks\n", encoding="utf-8")
 
 
-def test_in_a_broken_repository_nothing_new_is_edited(root: Path, one: StandIn) -> None:
+def test_in_a_broken_repository_nothing_new_is_edited(root: Path, one: ScriptedClient) -> None:
     one.edit("b.py")
     Path(root, ".git/HEAD").unlink()
     assert one.before("Edit", file_path=str(root / "a.py")).is_denied
@@ -415,7 +425,7 @@ def test_in_a_broken_repository_nothing_new_is_edited(root: Path, one: StandIn) 
         *(change_user_version, change_application_id, break_settings),
     ],
 )
-def test_internal_error_refuses_edits_but_not_reads(root: Path, one: StandIn, trouble: object) -> None:
+def test_internal_error_refuses_edits_but_not_reads(root: Path, one: ScriptedClient, trouble: object) -> None:
     one.edit("a.py", "x = 1\n")
     one.edit("b.py", "x = 1\n")
     trouble(root)  # type: ignore[operator]
@@ -433,7 +443,9 @@ def test_internal_error_refuses_edits_but_not_reads(root: Path, one: StandIn, tr
     "hooks.state-folder-decides",
     "Client hooks and git hooks use the store that the state folder names, also right after it has moved.",
 )
-def test_a_hook_follows_a_move_of_the_store_at_once(one: StandIn, two: StandIn, tmp_path: Path) -> None:
+def test_a_hook_follows_a_move_of_the_store_at_once(
+    one: ScriptedClient, two: ScriptedClient, tmp_path: Path
+) -> None:
     for number in range(2):
         one.edit("a.py", f"x = {number}\n")
     assert one.type("store", "move", str(tmp_path / "new.db"))["ok"]
@@ -446,9 +458,11 @@ def test_a_hook_follows_a_move_of_the_store_at_once(one: StandIn, two: StandIn, 
     assert "a.py is claimed by bob" in told.reason
 
 
-def test_a_hook_that_is_told_of_another_store_refuses(root: Path, one: StandIn, tmp_path: Path) -> None:
+def test_a_hook_that_is_told_of_another_store_refuses(
+    root: Path, one: ScriptedClient, tmp_path: Path
+) -> None:
     one.edit("a.py", "x = 1\n")
-    with StandIn(root, environment={"LANDLANE_STORE": str(tmp_path / "other.db")}) as other:
+    with ScriptedClient(root, environment={"LANDLANE_STORE": str(tmp_path / "other.db")}) as other:
         told = other.edit("a.py", "spoilt\n")
 
     assert told.is_denied
@@ -457,7 +471,9 @@ def test_a_hook_that_is_told_of_another_store_refuses(root: Path, one: StandIn, 
 
 
 @pytest.mark.slow
-def test_deleted_store_is_not_created_again_by_a_hook(root: Path, one: StandIn, two: StandIn) -> None:
+def test_deleted_store_is_not_created_again_by_a_hook(
+    root: Path, one: ScriptedClient, two: ScriptedClient
+) -> None:
     one.edit("a.py", "x = 1\n")
     shutil.rmtree(root / ".git/landlane")
     told = two.edit("a.py", "spoilt\n")
@@ -468,7 +484,7 @@ def test_deleted_store_is_not_created_again_by_a_hook(root: Path, one: StandIn, 
     assert two.edit("a.py", "after all\n").is_silent
 
 
-def test_a_store_locked_for_long_is_a_refusal(root: Path, one: StandIn) -> None:
+def test_a_store_locked_for_long_is_a_refusal(root: Path, one: ScriptedClient) -> None:
     Path(root, "landlane.toml").write_text('[store]\nwait = "1s"\n', encoding="utf-8")
     one.edit("a.py", "x = 1\n")
     database = sqlite3.connect(root / ".git/landlane/store.db", isolation_level=None)
@@ -537,7 +553,7 @@ def test_a_hook_whose_package_is_gone_refuses(root: Path, tmp_path: Path) -> Non
 @pytest.mark.timeout(600)
 def test_of_many_at_once_none_falls_open(root: Path) -> None:
     """16 at a time: all calls for a held file are denied; of 16 that want one free file, one gets it."""
-    with StandIn(root) as holder:
+    with ScriptedClient(root) as holder:
         holder.edit("a.py", "held\n")
 
         def ask(number: int, path: str) -> bool:

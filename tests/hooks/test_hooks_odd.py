@@ -18,7 +18,7 @@ from landlane.clients.calling_process import client_process
 from landlane.clients.setup_files import hook_words
 from landlane.platform.process import Process
 from landlane.testing.repositories import git
-from tests.hooks.stand_in_client import LANDLANE, StandIn, Told, change_store, holders
+from tests.hooks.stand_in_client import LANDLANE, HookAnswer, ScriptedClient, change_store, holders
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -62,7 +62,7 @@ def let_time_pass(root: Path, milliseconds: int) -> None:
 
 @pytest.mark.parametrize("cwd", ["gone", "", "other", "above", "sub"])
 def test_held_file_is_refused_from_any_working_directory(
-    tmp_path: Path, root: Path, one: StandIn, two: StandIn, cwd: str
+    tmp_path: Path, root: Path, one: ScriptedClient, two: ScriptedClient, cwd: str
 ) -> None:
     one.edit("a.py")
     make_repository(tmp_path / "other")
@@ -83,7 +83,7 @@ def test_held_file_is_refused_from_any_working_directory(
     assert not (tmp_path / "other/.git/landlane").exists()
 
 
-def test_edit_of_a_folder_is_refused_and_claims_nothing(one: StandIn, two: StandIn) -> None:
+def test_edit_of_a_folder_is_refused_and_claims_nothing(one: ScriptedClient, two: ScriptedClient) -> None:
     assert one.before("Edit", file_path=one.root).is_denied
     assert one.before("Write", file_path=f"{one.root}/src").is_denied
     assert holders(one) == {}
@@ -91,33 +91,35 @@ def test_edit_of_a_folder_is_refused_and_claims_nothing(one: StandIn, two: Stand
 
 
 @pytest.mark.parametrize("name", ["with space.py", "ünïcode.py", "new/deep/er.py", "~tilde.py", "[odd]*.py"])
-def test_odd_names_are_held_like_any_other(one: StandIn, two: StandIn, name: str) -> None:
+def test_odd_names_are_held_like_any_other(one: ScriptedClient, two: ScriptedClient, name: str) -> None:
     Path(one.root, name).parent.mkdir(parents=True, exist_ok=True)
     assert one.edit(name, "x\n").is_silent
     assert one.edit(name, "y\n").is_silent
     assert two.edit(name).is_denied
 
 
-def test_the_home_folder_by_its_short_name(root: Path, one: StandIn) -> None:
+def test_the_home_folder_by_its_short_name(root: Path, one: ScriptedClient) -> None:
     one.edit("a.py")
-    with StandIn(root, environment={"HOME": str(root.parent)}) as two:
+    with ScriptedClient(root, environment={"HOME": str(root.parent)}) as two:
         assert two.before("Edit", file_path=f"~/{root.name}/a.py").is_denied
 
 
-def test_a_link_to_the_repository_leads_to_the_same_files(tmp_path: Path, root: Path, one: StandIn) -> None:
+def test_a_link_to_the_repository_leads_to_the_same_files(
+    tmp_path: Path, root: Path, one: ScriptedClient
+) -> None:
     (tmp_path / "link").symlink_to(root)
     one.edit("a.py", "x\n")
-    with StandIn(tmp_path / "link") as two:
+    with ScriptedClient(tmp_path / "link") as two:
         assert two.edit("a.py").is_denied
         assert two.edit("b.py", "y\n").is_silent
         assert two.edit("b.py", "z\n").is_silent
         assert one.edit("b.py").is_denied
 
 
-def test_a_worktree_has_the_same_holders(tmp_path: Path, root: Path, one: StandIn) -> None:
+def test_a_worktree_has_the_same_holders(tmp_path: Path, root: Path, one: ScriptedClient) -> None:
     git(root, "worktree", "add", "--quiet", str(tmp_path / "tree"))
     one.edit("a.py", "x\n")
-    with StandIn(tmp_path / "tree") as two:
+    with ScriptedClient(tmp_path / "tree") as two:
         assert two.edit("a.py").is_denied
         assert two.edit("b.py", "y\n").is_silent
 
@@ -127,7 +129,7 @@ def test_a_worktree_has_the_same_holders(tmp_path: Path, root: Path, one: StandI
 
 def test_clients_with_the_same_chosen_name_are_separate_sessions(root: Path) -> None:
     chosen = {"LANDLANE_AGENT": "everybody"}
-    with StandIn(root, environment=chosen) as one, StandIn(root, environment=chosen) as two:
+    with ScriptedClient(root, environment=chosen) as one, ScriptedClient(root, environment=chosen) as two:
         assert one.edit("a.py").is_silent
         assert two.edit("a.py").is_denied
         assert holders(one)["a.py"] == "everybody"
@@ -136,7 +138,7 @@ def test_clients_with_the_same_chosen_name_are_separate_sessions(root: Path) -> 
         assert holders(one)["b.py"] != "everybody"
 
 
-def test_client_started_by_a_client_is_a_session_of_its_own(root: Path, one: StandIn) -> None:
+def test_client_started_by_a_client_is_a_session_of_its_own(root: Path, one: ScriptedClient) -> None:
     one.hook("SessionStart", source="startup")
     outer = one._process.pid
     # It inherits what its parent said of itself.
@@ -158,11 +160,11 @@ def test_client_started_by_a_client_is_a_session_of_its_own(root: Path, one: Sta
     assert one.type("claim", "b.py")["granted"][0]["holder"].startswith("claude-")
 
 
-def test_a_resumed_client_is_known_in_its_new_process(root: Path, two: StandIn) -> None:
-    first = StandIn(root, "resumed-1")
+def test_a_resumed_client_is_known_in_its_new_process(root: Path, two: ScriptedClient) -> None:
+    first = ScriptedClient(root, "resumed-1")
     first.edit("a.py", "x\n")
     first.close()
-    with StandIn(root, "resumed-1") as again:
+    with ScriptedClient(root, "resumed-1") as again:
         again.hook("SessionStart", source="resume")
         assert again.type("claim", "b.py")["granted"][0]["holder"] == holders(again)["a.py"]
         change_store(root, "UPDATE sessions SET seen_at = seen_at - 11000")
@@ -175,7 +177,7 @@ def test_a_session_given_by_its_starter_outlives_a_cleared_context(root: Path) -
     )
     given = json.loads(done.stdout)["session"]
     text = f"{given['id']}:{given['secret']}"
-    with StandIn(root, environment={"LANDLANE_SESSION": text}) as one:
+    with ScriptedClient(root, environment={"LANDLANE_SESSION": text}) as one:
         assert not one.edit("a.py").is_denied
         assert holders(one)["a.py"] == "given"
         one.hook("SessionEnd", reason="clear")
@@ -189,7 +191,7 @@ def test_a_session_given_by_its_starter_outlives_a_cleared_context(root: Path) -
 
 
 def test_sessions_whose_names_begin_alike_stay_apart_when_they_start_at_once(root: Path) -> None:
-    with StandIn(root) as first:
+    with ScriptedClient(root) as first:
         first.edit("src/c.py")
 
     def ask(number: int) -> bool:
@@ -202,7 +204,7 @@ def test_sessions_whose_names_begin_alike_stay_apart_when_they_start_at_once(roo
             "tool_use_id": "t",
         }
         done = subprocess.run(hook_words("claude"), input=json.dumps(payload), capture_output=True, text=True)
-        return Told(done.returncode, done.stdout, done.stderr).is_denied
+        return HookAnswer(done.returncode, done.stdout, done.stderr).is_denied
 
     with ThreadPoolExecutor(12) as pool:
         denied = list(pool.map(ask, range(12)))
@@ -213,8 +215,8 @@ def test_sessions_whose_names_begin_alike_stay_apart_when_they_start_at_once(roo
     assert found[0][0] == found[0][1]
 
 
-def test_a_subagent_of_a_client_that_died_holds_nothing_for_long(root: Path, two: StandIn) -> None:
-    gone = StandIn(root)
+def test_a_subagent_of_a_client_that_died_holds_nothing_for_long(root: Path, two: ScriptedClient) -> None:
+    gone = ScriptedClient(root)
     gone.edit("b.py")
     gone.edit("a.py", agent="aaaa11")
     gone.close()
@@ -226,7 +228,9 @@ def test_a_subagent_of_a_client_that_died_holds_nothing_for_long(root: Path, two
 # ---------------------------------------------------------------------------------------- what was read
 
 
-def test_second_session_is_refused_with_the_name_of_the_first(one: StandIn, two: StandIn) -> None:
+def test_second_session_is_refused_with_the_name_of_the_first(
+    one: ScriptedClient, two: ScriptedClient
+) -> None:
     one.read("a.py")
     two.read("a.py")
     one.edit("a.py", "one\n")
@@ -235,7 +239,9 @@ def test_second_session_is_refused_with_the_name_of_the_first(one: StandIn, two:
     assert "claimed by" in told.reason
 
 
-def test_what_was_read_before_the_night_still_counts(root: Path, one: StandIn, two: StandIn) -> None:
+def test_what_was_read_before_the_night_still_counts(
+    root: Path, one: ScriptedClient, two: ScriptedClient
+) -> None:
     one.read("a.py")
     let_time_pass(root, 24 * 3_600_000)
     two.edit("a.py", "two\n")
@@ -245,7 +251,7 @@ def test_what_was_read_before_the_night_still_counts(root: Path, one: StandIn, t
     assert "Read it again" in told.reason
 
 
-def test_a_file_may_be_read_again_through_the_shell(root: Path, one: StandIn) -> None:
+def test_a_file_may_be_read_again_through_the_shell(root: Path, one: ScriptedClient) -> None:
     one.edit("a.py", "one\n")
     Path(root, "a.py").write_text("somebody\n", encoding="utf-8")
     assert "`cat a.py`" in one.edit("a.py").reason
@@ -257,14 +263,14 @@ def test_a_file_may_be_read_again_through_the_shell(root: Path, one: StandIn) ->
     assert not one.edit("a.py").is_denied
 
 
-def test_a_file_that_was_removed_is_written_again_after_a_word(root: Path, one: StandIn) -> None:
+def test_a_file_that_was_removed_is_written_again_after_a_word(root: Path, one: ScriptedClient) -> None:
     one.edit("a.py", "one\n")
     Path(root, "a.py").unlink()
     assert "was removed" in one.edit("a.py").reason
     assert one.edit("a.py", "new\n").is_silent
 
 
-def test_a_failed_edit_has_shown_nothing(root: Path, one: StandIn) -> None:
+def test_a_failed_edit_has_shown_nothing(root: Path, one: ScriptedClient) -> None:
     one.read("a.py")
     Path(root, "a.py").write_text("somebody\n", encoding="utf-8")
     one.hook("PostToolUseFailure", tool_name="Edit", tool_input={"file_path": str(root / "a.py")})
@@ -272,7 +278,7 @@ def test_a_failed_edit_has_shown_nothing(root: Path, one: StandIn) -> None:
 
 
 def test_who_works_in_a_workspace_edits_there_and_so_do_its_subagents(
-    root: Path, one: StandIn, two: StandIn
+    root: Path, one: ScriptedClient, two: ScriptedClient
 ) -> None:
     one.edit("b.py", "x\n")
     one.type("task", "add", "Mend it", "--path", "a.py")
@@ -297,14 +303,16 @@ def test_who_works_in_a_workspace_edits_there_and_so_do_its_subagents(
 
 def test_worktree_without_settings_uses_those_of_the_main_checkout(tmp_path: Path, root: Path) -> None:
     git(root, "worktree", "add", "--quiet", str(tmp_path / "tree"))
-    with StandIn(tmp_path / "tree") as one:
+    with ScriptedClient(tmp_path / "tree") as one:
         one.edit("a.py", "x\n")
         assert one.edit("a.py", "y\n").is_silent
         Path(root, "landlane.toml").write_text("[hooks\n", encoding="utf-8")
         assert one.edit("a.py").is_denied
 
 
-def test_what_was_read_before_the_end_counts_for_who_is_resumed(one: StandIn, two: StandIn) -> None:
+def test_what_was_read_before_the_end_counts_for_who_is_resumed(
+    one: ScriptedClient, two: ScriptedClient
+) -> None:
     one.read("a.py")
     one.hook("SessionEnd", reason="other")
     two.edit("a.py", "two\n")
@@ -313,7 +321,9 @@ def test_what_was_read_before_the_end_counts_for_who_is_resumed(one: StandIn, tw
     assert "Read it again" in one.edit("a.py").reason
 
 
-def test_reads_of_sessions_that_ended_long_ago_are_deleted(root: Path, one: StandIn, two: StandIn) -> None:
+def test_reads_of_sessions_that_ended_long_ago_are_deleted(
+    root: Path, one: ScriptedClient, two: ScriptedClient
+) -> None:
     one.read("a.py")
     one.hook("SessionEnd", reason="other")
     assert len(rows(root, "SELECT * FROM reads")) == 1
@@ -324,7 +334,9 @@ def test_reads_of_sessions_that_ended_long_ago_are_deleted(root: Path, one: Stan
     assert rows(root, "SELECT * FROM reads WHERE path LIKE '%/a.py'") == []
 
 
-def test_a_new_tool_of_a_shell_is_looked_at_after_it_too(root: Path, one: StandIn, two: StandIn) -> None:
+def test_a_new_tool_of_a_shell_is_looked_at_after_it_too(
+    root: Path, one: ScriptedClient, two: ScriptedClient
+) -> None:
     two.edit("a.py")
     one.edit("b.py", "x\n")
     one.before("PowerShell", command="echo x > a.py")

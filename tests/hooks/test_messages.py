@@ -9,7 +9,7 @@ import pytest
 from landlane.hooks.briefing.compose import brief
 from landlane.hooks.messages import due_messages
 from landlane.hooks.session_end import leftovers, should_point_out
-from landlane.protocol.hook_events import EventKind, HookEvent
+from landlane.protocol.hook_events import HookEvent, HookEventKind
 from landlane.rules.model import RULES_TEMPLATE
 from landlane.sessions.client_sessions import ClientName, bind_session
 from landlane.sessions.notices import add_notice, take_notices
@@ -49,7 +49,7 @@ def test_a_start_a_turn_and_an_end_on_every_store(project: Project) -> None:
     ann.take("README.md")
     with opened(project) as repo:
         started = brief(
-            repo.require_git(), ann.session, HookEvent(client="claude", kind=EventKind.START, session="c")
+            repo.require_git(), ann.session, HookEvent(client="claude", kind=HookEventKind.START, session="c")
         )
         quiet = due_messages(repo.require_git(), ann.session)
         (project.repository / "RULES.md").write_text("## Be kind\n\nAlways.\n", encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.testing.repositories import make_repository
-from tests.hooks.stand_in_client import LANDLANE, StandIn
+from tests.hooks.stand_in_client import LANDLANE, ScriptedClient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,26 +25,26 @@ def root(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "repo", files=FILES)
 
 
-def in_role(root: Path, role: str, *, policy: str = "auto") -> StandIn:
+def in_role(root: Path, role: str, *, policy: str = "auto") -> ScriptedClient:
     """A client that acts as an agent to whom a role was given."""
     (root / "landlane.toml").write_text(f'[hooks]\npolicy = "{policy}"\n')
     subprocess.run([LANDLANE, "join", "ann", "--role", role], cwd=root, check=True, timeout=60)
-    return StandIn(root, environment={"LANDLANE_AGENT": "ann"})
+    return ScriptedClient(root, environment={"LANDLANE_AGENT": "ann"})
 
 
 @pytest.fixture
-def coder(root: Path) -> Iterator[StandIn]:
+def coder(root: Path) -> Iterator[ScriptedClient]:
     with in_role(root, "code") as client:
         yield client
 
 
-def edit(client: StandIn, path: str) -> str:
+def edit(client: ScriptedClient, path: str) -> str:
     """Why an edit is refused; empty when it is not."""
     told = client.before("Edit", file_path=f"{client.root}/{path}")
     return told.reason if told.is_denied else ""
 
 
-def test_an_edit_outside_of_the_role_is_refused_with_what_to_do(coder: StandIn) -> None:
+def test_an_edit_outside_of_the_role_is_refused_with_what_to_do(coder: ScriptedClient) -> None:
     assert edit(coder, "src/a.py") == ""
     refused = edit(coder, "tests/a.py")
 
@@ -57,7 +57,7 @@ def test_an_edit_outside_of_the_role_is_refused_with_what_to_do(coder: StandIn) 
     assert [one["rule"] for one in coder.type("rules", "report")["rules"]] == ["stay in your role"]
 
 
-def test_a_wide_claim_opens_no_way_around_the_role(coder: StandIn) -> None:
+def test_a_wide_claim_opens_no_way_around_the_role(coder: ScriptedClient) -> None:
     assert coder.type("claim", "**")["ok"]
     for _ in range(2):  # the second time the quick road would know the file
         coder.before("Read", file_path=f"{coder.root}/tests/a.py")
@@ -81,7 +81,7 @@ def test_to_watch_is_only_to_tell(root: Path) -> None:
         assert "let this edit pass" in told.repo
 
 
-def test_shell_write_outside_of_the_role_is_reported(coder: StandIn, root: Path) -> None:
+def test_shell_write_outside_of_the_role_is_reported(coder: ScriptedClient, root: Path) -> None:
     command = {"command": "echo evil > tests/a.py"}
     coder.before("Bash", **command)
     (root / "tests/a.py").write_text("evil\n")

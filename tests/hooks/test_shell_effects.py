@@ -21,7 +21,7 @@ from landlane.hooks.shell import ownership
 from landlane.hooks.shell.effects import after_shell, before_shell, check_earlier_calls
 from landlane.hooks.shell.ownership import names_file
 from landlane.journal.read import read_entries
-from landlane.protocol.hook_events import NOTHING, EventKind, HookEvent, ToolAction, Verdict
+from landlane.protocol.hook_events import NOTHING, HookEvent, HookEventKind, HookVerdict, ToolAction
 from landlane.repository import Repository
 from landlane.sessions.client_sessions import ClientName, begin_subagent, bind_session
 from landlane.sessions.join import join
@@ -63,7 +63,7 @@ FILES = {"src/a.py": "one\ntwo\n", "src/b.py": "b\n", "docs/n.md": "n\n", ".giti
 HELPER = "import sys\nopen(sys.argv[1], 'a').write('x\\n')\n"
 
 
-class Place:
+class ShellTestbed:
     """A repository with two sessions: ann, whose shell is watched, and beth, who holds src/a.py."""
 
     def __init__(self, root: Path) -> None:
@@ -84,7 +84,7 @@ class Place:
     def event(self, kind: str, command: str, call: str = "c1", cwd: Path | None = None) -> HookEvent:
         return HookEvent(
             client="claude",
-            kind=EventKind(kind),
+            kind=HookEventKind(kind),
             session="x",
             cwd=str(cwd or self.root),
             tool=ToolAction.SHELL,
@@ -100,7 +100,7 @@ class Place:
         repo = open_repository(str(cwd or self.root))
         try:
             before = before_shell(repo.require_git(), who, self.event("before", command, call, cwd))
-            if before.verdict == Verdict.DENY:
+            if before.verdict == HookVerdict.DENY:
                 return before
             subprocess.run(
                 command, shell=True, cwd=cwd or self.root, check=False, timeout=30, capture_output=True
@@ -144,10 +144,10 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
+def place(tmp_path: Path) -> Iterator[ShellTestbed]:
     root = make_repository(tmp_path.resolve() / "repository", files=FILES)
     (root / "helper.py").write_text(HELPER)
-    found = Place(root)
+    found = ShellTestbed(root)
     yield found
     found.repo.close()
 
@@ -196,15 +196,15 @@ LOOKS = {
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("way", WRITES)
-def test_every_way_to_write_is_caught_and_undone(place: Place, way: str) -> None:
+def test_every_way_to_write_is_caught_and_undone(place: ShellTestbed, way: str) -> None:
     (place.root / "src/a.py").write_bytes(b"one, uncommitted \xff\n")
 
     answer = place.shell(WRITES[way])
 
-    assert answer.verdict in (Verdict.INFORM, Verdict.DENY)
+    assert answer.verdict in (HookVerdict.INFORM, HookVerdict.DENY)
     assert "src/a.py" in answer.text
     assert "beth" in answer.text
-    if answer.verdict == Verdict.INFORM:
+    if answer.verdict == HookVerdict.INFORM:
         undo_breach(place.prepared_repo, place.ann, place.breach())
     assert (place.root / "src/a.py").read_bytes() == b"one, uncommitted \xff\n"
 
@@ -212,7 +212,7 @@ def test_every_way_to_write_is_caught_and_undone(place: Place, way: str) -> None
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("way", LOOKS)
-def test_reading_command_reports_nothing(place: Place, way: str) -> None:
+def test_reading_command_reports_nothing(place: ShellTestbed, way: str) -> None:
     (place.root / "src/a.py").write_text("one\nuncommitted >\n")
 
     assert place.shell(LOOKS[way]) == NOTHING
@@ -220,7 +220,7 @@ def test_reading_command_reports_nothing(place: Place, way: str) -> None:
     assert place.held_by(place.ann) == set()
 
 
-def test_the_report_names_holder_task_end_and_the_way_back(place: Place) -> None:
+def test_the_report_names_holder_task_end_and_the_way_back(place: ShellTestbed) -> None:
     place.claim(place.beth, "docs/n.md", task="T7")
 
     answer = place.shell("echo x > docs/n.md")
@@ -234,7 +234,7 @@ def test_the_report_names_holder_task_end_and_the_way_back(place: Place) -> None
 
 
 @pytest.mark.usefixtures("quick")
-def test_deleting_renaming_and_permissions_are_caught_and_undone(place: Place) -> None:
+def test_deleting_renaming_and_permissions_are_caught_and_undone(place: ShellTestbed) -> None:
     place.claim(place.beth, "src/b.py", "docs/n.md", "link", "new.txt")
     (place.root / "link").symlink_to("src/a.py")
     (place.root / "new.txt").write_bytes(b"\x00untracked\r\n")
@@ -251,7 +251,7 @@ def test_deleting_renaming_and_permissions_are_caught_and_undone(place: Place) -
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_held_file_that_git_ignores_is_watched_too(place: Place) -> None:
+def test_a_held_file_that_git_ignores_is_watched_too(place: ShellTestbed) -> None:
     (place.root / "ignored").mkdir()
     (place.root / "ignored/secret").write_text("kept\n")
     place.claim(place.beth, "ignored/secret")
@@ -262,7 +262,7 @@ def test_a_held_file_that_git_ignores_is_watched_too(place: Place) -> None:
     assert (place.root / "ignored/secret").read_text() == "kept\n"
 
 
-def test_write_by_the_holder_itself_is_not_a_breach(place: Place) -> None:
+def test_write_by_the_holder_itself_is_not_a_breach(place: ShellTestbed) -> None:
     before_shell(place.prepared_repo, place.ann, place.event("before", "make"))
     file = place.root / "src/a.py"
     file.write_text("by beth\n")
@@ -271,7 +271,9 @@ def test_write_by_the_holder_itself_is_not_a_breach(place: Place) -> None:
     assert after_shell(place.prepared_repo, place.ann, place.event("after", "make")) == NOTHING
 
 
-def test_the_holders_hook_may_come_a_moment_later(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_holders_hook_may_come_a_moment_later(
+    place: ShellTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bind_session(place.repo, ClientName(client="claude", session="y"), join(place.repo, "beth"))
     before_shell(place.prepared_repo, place.ann, place.event("before", "make"))
     file = place.root / "src/a.py"
@@ -288,7 +290,9 @@ def test_the_holders_hook_may_come_a_moment_later(place: Place, monkeypatch: pyt
     assert len(slept) == 1
 
 
-def test_there_is_no_wait_for_a_holder_without_hooks(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_is_no_wait_for_a_holder_without_hooks(
+    place: ShellTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def pause() -> None:
         pytest.fail("waited for a report that cannot come")
 
@@ -298,12 +302,12 @@ def test_there_is_no_wait_for_a_holder_without_hooks(place: Place, monkeypatch: 
 
 
 @pytest.mark.usefixtures("quick")
-def test_change_is_uncertain_while_a_command_of_the_holder_runs(place: Place) -> None:
+def test_change_is_uncertain_while_a_command_of_the_holder_runs(place: ShellTestbed) -> None:
     begin_call(place.repo, place.beth.id, "b1", str(place.root), "")
 
     answer = place.shell("echo x > src/a.py")
 
-    assert answer.verdict == Verdict.INFORM
+    assert answer.verdict == HookVerdict.INFORM
     assert "may not have been you" in answer.text
     refuse_breached(place.prepared_repo, place.ann, ["src/a.py"], str(place.root))
     undo_breach(place.prepared_repo, None, place.breach())
@@ -311,7 +315,7 @@ def test_change_is_uncertain_while_a_command_of_the_holder_runs(place: Place) ->
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_third_command_is_a_doubt_only_where_ours_does_not_name_the_file(place: Place) -> None:
+def test_a_third_command_is_a_doubt_only_where_ours_does_not_name_the_file(place: ShellTestbed) -> None:
     carl = join(place.repo, "carl").session
     begin_call(place.repo, carl.id, "k1", str(place.root), "")
 
@@ -321,7 +325,7 @@ def test_a_third_command_is_a_doubt_only_where_ours_does_not_name_the_file(place
 
 
 @pytest.mark.usefixtures("quick")
-def test_what_a_parent_holds_is_not_in_its_childs_way(place: Place) -> None:
+def test_what_a_parent_holds_is_not_in_its_childs_way(place: ShellTestbed) -> None:
     name = ClientName(client="claude", session="x", agent="sub")
     child = begin_subagent(place.repo, name, place.beth).session
     other = begin_subagent(
@@ -335,7 +339,7 @@ def test_what_a_parent_holds_is_not_in_its_childs_way(place: Place) -> None:
 # ------------------------------------------------------------------------------------------ what is free
 
 
-def test_free_path_is_claimed_for_the_session_that_changed_it(place: Place) -> None:
+def test_free_path_is_claimed_for_the_session_that_changed_it(place: ShellTestbed) -> None:
     assert place.shell("echo x > src/b.py; echo y > new.py") == NOTHING
 
     assert place.held_by(place.ann) == {"src/b.py", "new.py"}
@@ -344,7 +348,7 @@ def test_free_path_is_claimed_for_the_session_that_changed_it(place: Place) -> N
     assert seen[0] == read_file_version(str(place.root / "new.py"))[0]
 
 
-def test_of_two_commands_at_once_each_takes_only_what_it_names(place: Place) -> None:
+def test_of_two_commands_at_once_each_takes_only_what_it_names(place: ShellTestbed) -> None:
     begin_call(place.repo, place.beth.id, "b1", str(place.root), "")
 
     assert place.shell("echo x > mine.py; sh -c 'echo y > their''s.py'") == NOTHING
@@ -353,7 +357,7 @@ def test_of_two_commands_at_once_each_takes_only_what_it_names(place: Place) -> 
     assert find_read(place.repo, place.ann.id, str(place.root / "theirs.py")) is None
 
 
-def test_only_session_still_claims_what_it_changes(place: Place) -> None:
+def test_only_session_still_claims_what_it_changes(place: ShellTestbed) -> None:
     release(place.repo, place.beth, None)
     from landlane.sessions.join import leave
 
@@ -364,14 +368,14 @@ def test_only_session_still_claims_what_it_changes(place: Place) -> None:
     assert place.held_by(place.ann) == {"src/b.py", "src/a.py", "helper.py"} - {"helper.py"}
 
 
-def test_what_is_as_committed_is_not_taken(place: Place) -> None:
+def test_what_is_as_committed_is_not_taken(place: ShellTestbed) -> None:
     (place.root / "src/b.py").write_text("dirty\n")
 
     assert place.shell("git checkout -- src/b.py") == NOTHING
     assert place.held_by(place.ann) == set()
 
 
-def test_strict_reports_what_was_not_claimed(place: Place) -> None:
+def test_strict_reports_what_was_not_claimed(place: ShellTestbed) -> None:
     (place.root / "landlane.toml").write_text('[hooks]\npolicy = "strict"\n')
     place.claim(place.ann, "docs/n.md")
 
@@ -383,12 +387,12 @@ def test_strict_reports_what_was_not_claimed(place: Place) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_watch_tells_and_blocks_nothing(place: Place) -> None:
+def test_watch_tells_and_blocks_nothing(place: ShellTestbed) -> None:
     (place.root / "landlane.toml").write_text('[hooks]\npolicy = "watch"\n')
 
     answer = place.shell("echo x > src/a.py")
 
-    assert answer.verdict == Verdict.INFORM
+    assert answer.verdict == HookVerdict.INFORM
     assert "src/a.py, held by beth" in answer.text
     assert "It was let pass and only noted" in answer.text
     assert "you cannot commit" not in answer.text
@@ -396,12 +400,14 @@ def test_watch_tells_and_blocks_nothing(place: Place) -> None:
     repo = open_repository(str(place.root))
     said = before_shell(repo.require_git(), place.ann, place.event("before", "git stash", "s"))
     repo.close()
-    assert said.verdict == Verdict.INFORM
+    assert said.verdict == HookVerdict.INFORM
     assert said.text.startswith("Landlane let this command pass and only noted it")
     assert "Nothing of the command was run" not in said.text
 
 
-def test_write_forbidden_by_the_role_is_reported(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_forbidden_by_the_role_is_reported(
+    place: ShellTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ownership, "may_write", lambda _repo, _session, _path: "reviewers only read")
 
     answer = place.shell("echo x > src/b.py")
@@ -428,18 +434,20 @@ def test_write_forbidden_by_the_role_is_reported(place: Place, monkeypatch: pyte
         "bash -c 'git reset --hard'",
     ],
 )
-def test_a_verb_that_hits_everybody_is_refused_with_its_scoped_form(place: Place, command: str) -> None:
+def test_a_verb_that_hits_everybody_is_refused_with_its_scoped_form(
+    place: ShellTestbed, command: str
+) -> None:
     (place.root / "src/a.py").write_text("uncommitted\n")
 
     answer = place.shell(command)
 
-    assert answer.verdict == Verdict.DENY
+    assert answer.verdict == HookVerdict.DENY
     assert "Instead: " in answer.text
     assert "beth: src/a.py" in answer.text
     assert (place.root / "src/a.py").read_text() == "uncommitted\n"
 
 
-def test_git_verbs_in_another_repository_are_not_checked(place: Place, tmp_path: Path) -> None:
+def test_git_verbs_in_another_repository_are_not_checked(place: ShellTestbed, tmp_path: Path) -> None:
     other = make_repository(tmp_path / "other")
     (other / "README.md").write_text("changed\n")
 
@@ -451,7 +459,7 @@ def test_git_verbs_in_another_repository_are_not_checked(place: Place, tmp_path:
 
 
 @pytest.mark.usefixtures("quick")
-def test_writing_beside_the_own_workspace_is_a_stray_and_can_be_moved(place: Place) -> None:
+def test_writing_beside_the_own_workspace_is_a_stray_and_can_be_moved(place: ShellTestbed) -> None:
     own = place.workspace(place.ann, "ann-work")
 
     answer = place.shell(f"echo x >> {place.root}/src/b.py", cwd=own)
@@ -467,7 +475,7 @@ def test_writing_beside_the_own_workspace_is_a_stray_and_can_be_moved(place: Pla
 
 
 @pytest.mark.usefixtures("quick")
-def test_shell_outside_of_the_own_workspace_makes_misplaced_changes(place: Place) -> None:
+def test_shell_outside_of_the_own_workspace_makes_misplaced_changes(place: ShellTestbed) -> None:
     place.workspace(place.ann, "ann-work")
 
     assert "outside of your own workspace" in place.shell("echo x > src/b.py").text
@@ -477,7 +485,7 @@ def test_shell_outside_of_the_own_workspace_makes_misplaced_changes(place: Place
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_held_file_in_another_checkout_is_watched_though_nothing_names_it(place: Place) -> None:
+def test_a_held_file_in_another_checkout_is_watched_though_nothing_names_it(place: ShellTestbed) -> None:
     own = place.workspace(place.ann, "ann-work")
     (place.root / "src/a.py").write_text("beth, uncommitted\n")
     (own / "t.py").write_text(f"import os\nopen({str(place.root / 'src/a.py')!r}, 'w').write('x')\n")
@@ -490,7 +498,7 @@ def test_a_held_file_in_another_checkout_is_watched_though_nothing_names_it(plac
 
 
 @pytest.mark.usefixtures("quick")
-def test_in_anothers_workspace_nothing_is_ours_to_change(place: Place) -> None:
+def test_in_anothers_workspace_nothing_is_ours_to_change(place: ShellTestbed) -> None:
     theirs = place.workspace(place.beth, "beth-work")
 
     answer = place.shell(f"cd {theirs} && echo x > docs/n.md")
@@ -511,7 +519,7 @@ def test_in_anothers_workspace_nothing_is_ours_to_change(place: Place) -> None:
         "sh unseen.sh",
     ],
 )
-def test_a_held_file_in_a_worktree_made_by_hand_is_watched(place: Place, command: str) -> None:
+def test_a_held_file_in_a_worktree_made_by_hand_is_watched(place: ShellTestbed, command: str) -> None:
     other = place.root.parent / "other"
     git(place.root, "worktree", "add", "--quiet", "-b", "other", str(other))
     (place.root / "unseen.sh").write_text('cd ../"oth""er" && echo q >> src/a".py"\n')
@@ -527,7 +535,7 @@ def test_a_held_file_in_a_worktree_made_by_hand_is_watched(place: Place, command
 
 
 @pytest.mark.usefixtures("quick")
-def test_what_was_put_back_by_hand_is_over(place: Place) -> None:
+def test_what_was_put_back_by_hand_is_over(place: ShellTestbed) -> None:
     place.shell("echo x >> src/a.py")
     first = place.breach()
     (place.root / "src/a.py").write_text(FILES["src/a.py"])
@@ -537,7 +545,7 @@ def test_what_was_put_back_by_hand_is_over(place: Place) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_restoring_through_the_shell_is_not_a_new_write(place: Place) -> None:
+def test_restoring_through_the_shell_is_not_a_new_write(place: ShellTestbed) -> None:
     place.shell("echo x >> src/a.py")
     first = place.breach()
 
@@ -547,7 +555,7 @@ def test_restoring_through_the_shell_is_not_a_new_write(place: Place) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_what_was_stray_is_not_committed_before_it_is_right(place: Place) -> None:
+def test_what_was_stray_is_not_committed_before_it_is_right(place: ShellTestbed) -> None:
     place.shell("echo x > src/a.py")
     breach = place.breach()
 
@@ -567,7 +575,7 @@ def test_what_was_stray_is_not_committed_before_it_is_right(place: Place) -> Non
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_branch_with_a_stray_write_does_not_land(place: Place) -> None:
+def test_a_branch_with_a_stray_write_does_not_land(place: ShellTestbed) -> None:
     from landlane.landing.submit import submit_branch
 
     (place.root / "landlane.toml").write_text("[landing]\nchecks = []\nresident = false\n")
@@ -584,7 +592,7 @@ def test_a_branch_with_a_stray_write_does_not_land(place: Place) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_holder_who_lets_go_makes_it_the_writers(place: Place) -> None:
+def test_a_holder_who_lets_go_makes_it_the_writers(place: ShellTestbed) -> None:
     place.shell("echo x > src/a.py")
     breach = place.breach()
     release(place.repo, place.beth, None)
@@ -598,7 +606,7 @@ def test_a_holder_who_lets_go_makes_it_the_writers(place: Place) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_the_holder_may_accept_and_the_writer_may_not(place: Place) -> None:
+def test_the_holder_may_accept_and_the_writer_may_not(place: ShellTestbed) -> None:
     place.shell("echo x > src/a.py")
     breach = place.breach()
 
@@ -611,7 +619,7 @@ def test_the_holder_may_accept_and_the_writer_may_not(place: Place) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_undo_stops_at_later_changes(place: Place) -> None:
+def test_undo_stops_at_later_changes(place: ShellTestbed) -> None:
     place.shell("echo x > src/a.py")
     first = place.breach()
     place.shell("echo y > src/a.py")
@@ -631,7 +639,7 @@ def test_undo_stops_at_later_changes(place: Place) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_what_was_kept_survives_a_gc(place: Place) -> None:
+def test_what_was_kept_survives_a_gc(place: ShellTestbed) -> None:
     (place.root / "src/a.py").write_text("uncommitted\n")
     place.shell("echo x > src/a.py")
 
@@ -642,7 +650,7 @@ def test_what_was_kept_survives_a_gc(place: Place) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_undo_through_the_shell_is_not_a_new_write(place: Place) -> None:
+def test_undo_through_the_shell_is_not_a_new_write(place: ShellTestbed) -> None:
     place.shell("echo x > src/a.py")
 
     answer = place.shell(f"{PYTHON} -m landlane misplaced undo {place.breach()}")
@@ -653,7 +661,7 @@ def test_undo_through_the_shell_is_not_a_new_write(place: Place) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_move_through_the_shell_is_not_a_new_write(place: Place) -> None:
+def test_move_through_the_shell_is_not_a_new_write(place: ShellTestbed) -> None:
     own = place.workspace(place.ann, "ann-work")
     place.shell(f"echo x >> {place.root}/src/a.py", cwd=own)
 
@@ -665,7 +673,7 @@ def test_move_through_the_shell_is_not_a_new_write(place: Place) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_files_that_came_with_a_commit_are_not_writes(place: Place) -> None:
+def test_files_that_came_with_a_commit_are_not_writes(place: ShellTestbed) -> None:
     own = place.workspace(place.ann, "ann-work")
     (place.root / "src/a.py").write_text("landed\n")
     git(place.root, "commit", "--quiet", "-am", "Land")
@@ -704,21 +712,21 @@ PATCHING = {
 
 
 @pytest.mark.parametrize("way", PATCHING)
-def test_a_patch_in_a_line_of_shell_is_judged_like_an_edit(place: Place, way: str) -> None:
+def test_a_patch_in_a_line_of_shell_is_judged_like_an_edit(place: ShellTestbed, way: str) -> None:
     answer = place.shell(PATCHING[way].format("src/a.py"))
 
-    assert answer.verdict == Verdict.DENY
+    assert answer.verdict == HookVerdict.DENY
     assert answer.text.startswith("src/a.py is claimed by beth")
 
 
-def test_a_patch_of_what_is_free_takes_it(place: Place) -> None:
+def test_a_patch_of_what_is_free_takes_it(place: ShellTestbed) -> None:
     event = place.event("before", PATCHING["heredoc"].format("src/b.py"))
 
     assert before_shell(place.prepared_repo, place.ann, event) == NOTHING
     assert place.held_by(place.ann) == {"src/b.py"}
 
 
-def test_text_that_only_contains_a_patch_is_not_an_edit(place: Place) -> None:
+def test_text_that_only_contains_a_patch_is_not_an_edit(place: ShellTestbed) -> None:
     inner = PATCHING["heredoc"].format("src/a.py")
 
     assert place.shell(f"cat > how.md <<'DOC'\n{inner}DOC\n") == NOTHING
@@ -726,7 +734,7 @@ def test_text_that_only_contains_a_patch_is_not_an_edit(place: Place) -> None:
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("is_live", [True, False])
-def test_git_apply_to_a_held_file_is_refused_or_caught(place: Place, is_live: bool) -> None:
+def test_git_apply_to_a_held_file_is_refused_or_caught(place: ShellTestbed, is_live: bool) -> None:
     (place.root / "src/a.py").write_text("1\ntwo\n")
     (place.root.parent / "p").write_text(git(place.root, "diff") + "\n")
     (place.root / "src/a.py").write_text(FILES["src/a.py"])
@@ -737,7 +745,7 @@ def test_git_apply_to_a_held_file_is_refused_or_caught(place: Place, is_live: bo
 
     assert "src/a.py" in answer.text
     assert "beth" in answer.text
-    if answer.verdict != Verdict.DENY:
+    if answer.verdict != HookVerdict.DENY:
         undo_breach(place.prepared_repo, None, place.breach())
     assert (place.root / "src/a.py").read_text() == FILES["src/a.py"]
 
@@ -747,7 +755,7 @@ def test_git_apply_to_a_held_file_is_refused_or_caught(place: Place, is_live: bo
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("kind", ["before", "after", "prompt", "stop"])
-def test_a_call_that_never_ends_is_judged_with_the_next_event(place: Place, kind: str) -> None:
+def test_a_call_that_never_ends_is_judged_with_the_next_event(place: ShellTestbed, kind: str) -> None:
     before_shell(place.prepared_repo, place.ann, place.event("before", "echo x > src/a.py", "c1"))
     (place.root / "src/a.py").write_text("x\n")
     following = replace(place.event(kind, "", "c2"), tool="edit" if kind in ("before", "after") else "other")
@@ -759,7 +767,7 @@ def test_a_call_that_never_ends_is_judged_with_the_next_event(place: Place, kind
 
 
 @pytest.mark.usefixtures("quick")
-def test_change_during_concurrent_calls_is_reported_once(place: Place) -> None:
+def test_change_during_concurrent_calls_is_reported_once(place: ShellTestbed) -> None:
     one, two = (place.event("before", "sh run.sh", call) for call in ("c1", "c2"))
     before_shell(place.prepared_repo, place.ann, one)
     check_earlier_calls(place.prepared_repo, place.ann, two)
@@ -771,7 +779,7 @@ def test_change_during_concurrent_calls_is_reported_once(place: Place) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_own_writes_of_a_call_without_end_event_are_recorded_as_read(place: Place) -> None:
+def test_own_writes_of_a_call_without_end_event_are_recorded_as_read(place: ShellTestbed) -> None:
     file = place.root / "src/b.py"
     patch = place.event("before", PATCHING["heredoc"].format("src/b.py"))
     record_reads(place.repo, place.ann.id, {str(file): read_file_version(str(file))})
@@ -787,7 +795,7 @@ LATE = "(sleep 1; echo late >> src/a.py) &"
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("kind", ["stop", "prompt", "before"])
-def test_a_late_write_of_what_was_left_running_is_found(place: Place, kind: str) -> None:
+def test_a_late_write_of_what_was_left_running_is_found(place: ShellTestbed, kind: str) -> None:
     event = place.event("before", LATE)
     before_shell(place.prepared_repo, place.ann, event)
     assert after_shell(place.prepared_repo, place.ann, replace(event, kind="after")) == NOTHING
@@ -804,7 +812,9 @@ def test_a_late_write_of_what_was_left_running_is_found(place: Place, kind: str)
 
 
 @pytest.mark.usefixtures("quick")
-def test_late_write_of_unknown_origin_is_reported_as_uncertain_at_the_end_of_a_turn(place: Place) -> None:
+def test_late_write_of_unknown_origin_is_reported_as_uncertain_at_the_end_of_a_turn(
+    place: ShellTestbed,
+) -> None:
     place.shell("sh src/a.py")
     (place.root / "src/a.py").write_text("late\n")
 
@@ -817,7 +827,7 @@ def test_late_write_of_unknown_origin_is_reported_as_uncertain_at_the_end_of_a_t
 
 
 @pytest.mark.usefixtures("quick")
-def test_the_end_of_a_turn_is_held_once_for_a_late_write(place: Place) -> None:
+def test_the_end_of_a_turn_is_held_once_for_a_late_write(place: ShellTestbed) -> None:
     def hook(kind: str, command: str = "", **more: object) -> HookAnswer:
         tool = "shell" if command else "other"
         event = replace(place.event(kind, command), tool=tool, **more)
@@ -830,7 +840,7 @@ def test_the_end_of_a_turn_is_held_once_for_a_late_write(place: Place) -> None:
 
     held = hook("stop")
 
-    assert held.verdict == Verdict.HOLD
+    assert held.verdict == HookVerdict.HOLD
     assert "src/a.py, held by beth" in held.text
     assert hook("stop", is_again=True) == NOTHING
     hook("before", LATE, call="c2")  # of this one no end comes
@@ -843,7 +853,7 @@ def test_the_end_of_a_turn_is_held_once_for_a_late_write(place: Place) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_call_without_an_id_is_the_newest(place: Place) -> None:
+def test_a_call_without_an_id_is_the_newest(place: ShellTestbed) -> None:
     before_shell(place.prepared_repo, place.ann, place.event("before", "x", call=""))
     (place.root / "src/a.py").write_text("x\n")
 
@@ -854,7 +864,7 @@ def test_a_call_without_an_id_is_the_newest(place: Place) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_end_event_without_a_start_makes_no_certain_breach(place: Place) -> None:
+def test_end_event_without_a_start_makes_no_certain_breach(place: ShellTestbed) -> None:
     assert after_shell(place.prepared_repo, place.ann, place.event("after", "x", call="gone")) == NOTHING
     place.shell("true")
     (place.root / "src/a.py").write_text("x\n")
@@ -865,7 +875,7 @@ def test_end_event_without_a_start_makes_no_certain_breach(place: Place) -> None
 
 
 @pytest.mark.usefixtures("quick")
-def test_later_write_of_a_background_command_is_reported_once(place: Place) -> None:
+def test_later_write_of_a_background_command_is_reported_once(place: ShellTestbed) -> None:
     behind = replace(place.event("before", "serve &", call="bg"), is_background=True)
     before_shell(place.prepared_repo, place.ann, behind)
     after_shell(place.prepared_repo, place.ann, replace(behind, kind="after"))
@@ -880,7 +890,7 @@ def test_later_write_of_a_background_command_is_reported_once(place: Place) -> N
 
 
 @pytest.mark.usefixtures("quick")
-def test_odd_names_are_judged_like_any_other(place: Place) -> None:
+def test_odd_names_are_judged_like_any_other(place: ShellTestbed) -> None:
     place.claim(place.beth, "odd")
     folder = place.root / "odd"
     folder.mkdir()
@@ -897,7 +907,7 @@ def test_odd_names_are_judged_like_any_other(place: Place) -> None:
 
 
 @pytest.mark.slow
-def test_the_commands_tell_undo_and_accept(place: Place) -> None:
+def test_the_commands_tell_undo_and_accept(place: ShellTestbed) -> None:
     (place.root / "src/a.py").write_text("uncommitted\n")
     place.shell("echo x > src/a.py")
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from landlane.store.interface import Transaction
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
     from tests.support.project import Project
 
 pytestmark = pytest.mark.contract
@@ -336,9 +336,11 @@ def start_writer(project: Project, name: str, claims: int) -> subprocess.Popen[s
     return writer
 
 
-def follow_until(project: Project, after: int, is_enough: Callable[[list[Entry]], bool]) -> list[Entry]:
+def follow_until(
+    project: Project, after: int, is_enough: Callable[[list[JournalEntry]], bool]
+) -> list[JournalEntry]:
     """Entries as they come, until there are enough."""
-    seen: list[Entry] = []
+    seen: list[JournalEntry] = []
     for entry in journal.follow(project.repo(), after):
         seen.append(entry)
         if is_enough(seen):

@@ -84,7 +84,7 @@ def test_checks_keep_their_caches_and_leave_nothing_else(testbed: LandingTestbed
     assert next(testbed.folder.parent.rglob("seen")).read_text().split("\n") == ["", "cache ", ""]
 
 
-class Impatient:
+class FastForwardClock:
     """A clock for whoever limits children: an hour passes as soon as a check gives a sign."""
 
     sleep = staticmethod(time.sleep)
@@ -107,7 +107,7 @@ class Impatient:
 def test_a_check_that_hangs_is_ended_with_all_it_started(
     testbed: LandingTestbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("landlane.processes.child.time", Impatient(tmp_path / "up"))
+    monkeypatch.setattr("landlane.processes.child.time", FastForwardClock(tmp_path / "up"))
     start = "setsid sleep 1000 & echo $! > ../pids; sleep 1000 & echo $! >> ../pids"
     check = f"test -e b.txt || exit 0; {start}; echo hi; touch {tmp_path}/up; sleep 1000"
     testbed.configure(f"[{{ run = '{check}', name = 'hang', limit = '5s' }}]")

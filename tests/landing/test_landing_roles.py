@@ -63,7 +63,7 @@ def is_own(role: str, path: str) -> bool:
     return FOLDED.get(path, path) in OWN.get(role, ())
 
 
-class Plumber:
+class BranchWriter:
     """Makes branches without a checkout, out of objects alone."""
 
     def __init__(self, testbed: LandingTestbed) -> None:
@@ -146,7 +146,7 @@ def refuse(testbed: LandingTestbed, branch: str, role: str) -> NotAllowed:
 def test_role_lands_only_paths_that_it_may_change(testbed: LandingTestbed, role: str) -> None:
     ann = testbed.agent("ann", role=role)
     bad = {path: "evil\n" for path in PROBES if not is_own(role, path)}
-    plumber = Plumber(testbed)
+    plumber = BranchWriter(testbed)
     blob = plumber.blob("evil\n")
     before = testbed.tip
 
@@ -209,14 +209,14 @@ def test_moving_a_foreign_file_into_ones_own_place_changes_the_foreign_one(
 
 
 def test_taking_a_foreign_folder_away_is_a_change(testbed: LandingTestbed) -> None:
-    plumber = Plumber(testbed)
+    plumber = BranchWriter(testbed)
     plumber.branch("gone", *(("0", "", path) for path in FILES if path.startswith("tests/")))
 
     refuse(testbed, "gone", "code")
 
 
 def test_a_mode_is_a_change(testbed: LandingTestbed) -> None:
-    plumber = Plumber(testbed)
+    plumber = BranchWriter(testbed)
     plumber.branch("mode", ("100755", plumber.blob(FILES["tests/a.py"]), "tests/a.py"))
 
     refuse(testbed, "mode", "code")
@@ -241,7 +241,7 @@ def test_a_mode_is_a_change(testbed: LandingTestbed) -> None:
 def test_link_to_a_forbidden_path_does_not_land(
     testbed: LandingTestbed, role: str, path: str, target: str
 ) -> None:
-    plumber = Plumber(testbed)
+    plumber = BranchWriter(testbed)
     hop = plumber.branch("hop", ("120000", plumber.blob("../tests"), "src/hop"))
     plumber.run("update-ref", "refs/heads/main", hop)
     plumber.run("reset", "--hard", "--quiet")
@@ -251,7 +251,7 @@ def test_link_to_a_forbidden_path_does_not_land(
 
 
 def test_a_link_within_ones_own_lands(testbed: LandingTestbed) -> None:
-    plumber = Plumber(testbed)
+    plumber = BranchWriter(testbed)
     plumber.branch("link", ("120000", plumber.blob("../docs/a.md"), "src/readme"))
     testbed.agent("ann", role="code")
 
@@ -264,7 +264,7 @@ def test_a_submodule_does_not_land(testbed: LandingTestbed, hidden: bool) -> Non
         ignore = '[submodule "sub"]\n\tpath = src/sub\n\turl = ./x\n\tignore = all\n'
         testbed.commit({".gitmodules": ignore})
         git(testbed.folder, "config", "diff.ignoreSubmodules", "all")
-    plumber = Plumber(testbed)
+    plumber = BranchWriter(testbed)
     plumber.branch("sub", ("160000", testbed.tip, "src/sub"), ("100644", plumber.blob("b\n"), "src/a.py"))
 
     told = refuse(testbed, "sub", "code")
@@ -300,7 +300,7 @@ def test_roles_of_the_target_at_the_time_of_landing_count(testbed: LandingTestbe
 
 
 def test_replaced_objects_hide_nothing(testbed: LandingTestbed) -> None:
-    plumber = Plumber(testbed)
+    plumber = BranchWriter(testbed)
     evil = plumber.branch("evil", ("100644", plumber.blob("evil\n"), "tests/a.py"))
     good = plumber.branch("good", ("100644", plumber.blob("b\n"), "src/a.py"))
     trees = [plumber.run("rev-parse", f"{commit}^{{tree}}") for commit in (evil, good)]
@@ -314,7 +314,7 @@ def test_replaced_objects_hide_nothing(testbed: LandingTestbed) -> None:
 
 
 def test_a_merge_that_smuggles_is_judged_by_its_tree(testbed: LandingTestbed) -> None:
-    plumber = Plumber(testbed)
+    plumber = BranchWriter(testbed)
     own = plumber.branch("own", ("100644", plumber.blob("b\n"), "src/a.py"))
     testbed.commit({"docs/a.md": "other\n"})
     index = str(testbed.folder / ".git" / "index-smuggle")

@@ -28,7 +28,7 @@ ENVELOPE = {
 }
 
 
-class Speaker:
+class McpClient:
     """One server process and the messages to and from it."""
 
     def __init__(

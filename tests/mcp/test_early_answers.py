@@ -11,7 +11,7 @@ from landlane import __version__
 from landlane.clients.setup_files import sdk_release
 from landlane.mcp.answer_while_loading import EarlyAnswers
 from landlane.mcp.tool_schemas import INSTRUCTIONS
-from tests.mcp.speaking import CLIENT, ENVELOPE, MODERN, VERSIONS, Speaker
+from tests.mcp.speaking import CLIENT, ENVELOPE, MODERN, VERSIONS, McpClient
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +41,7 @@ def test_early_answers_equal_those_of_the_sdk(repository: Path, version: str) ->
     mark = repository / ".git" / "landlane" / f"mcp-front-off-{__version__}-{sdk_release()}"
     mark.parent.mkdir()
     mark.touch()
-    sdk = Speaker(repository, "--as", "ann", version=version, is_started=True)
+    sdk = McpClient(repository, "--as", "ann", version=version, is_started=True)
     answers = [sdk.open(), *(sdk.ask(method)["result"] for method in LISTS)]
     sdk.close()
 
@@ -57,7 +57,7 @@ def test_early_answers_equal_those_of_the_sdk(repository: Path, version: str) ->
 
 @pytest.mark.parametrize("version", ["2025-06-18", MODERN])
 def test_each_request_is_answered_once_and_the_sdk_agrees(repository: Path, version: str) -> None:
-    with Speaker(repository, "--as", "ann", version=version, is_started=True) as speaker:
+    with McpClient(repository, "--as", "ann", version=version, is_started=True) as speaker:
         for method in LISTS:
             assert speaker.ask(method)["result"]
         speaker.call("status")  # by now the SDK has answered all of it again
@@ -74,12 +74,12 @@ def test_an_answer_that_differs_from_the_sdks_ends_early_answers(
         encoding="utf-8",
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with Speaker(repository, "--as", "ann", is_started=True) as speaker:
+    with McpClient(repository, "--as", "ann", is_started=True) as speaker:
         speaker.call("status")
 
     (mark,) = marks(repository)
     assert json.loads(mark.read_text())["method"] == "initialize"
-    speaker = Speaker(repository, "--as", "ann", is_started=True)
+    speaker = McpClient(repository, "--as", "ann", is_started=True)
     assert speaker.open()["instructions"] == INSTRUCTIONS
     speaker.close()
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from landlane.mcp.arguments import read_arguments
 from landlane.mcp.tool_schemas import BY_NAME, TOOLS
-from tests.mcp.speaking import Speaker
+from tests.mcp.speaking import McpClient
 from tests.mcp.test_tools import landlane
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ BAD_CALLS: list[tuple[str, Any, str]] = [
 
 
 @pytest.fixture(scope="module")
-def mallory(folder: Path) -> Iterator[Speaker]:
-    with Speaker(folder, "--as", "mallory") as speaker:
+def mallory(folder: Path) -> Iterator[McpClient]:
+    with McpClient(folder, "--as", "mallory") as speaker:
         assert speaker.call("claim", paths=["own.py"])["ok"]
         yield speaker
 
@@ -85,7 +85,7 @@ def state_of(folder: Path) -> Any:
 
 
 @pytest.mark.parametrize(("name", "arguments", "code"), BAD_CALLS)
-def test_a_bad_call_is_a_clear_tool_error(mallory: Speaker, name: str, arguments: Any, code: str) -> None:
+def test_a_bad_call_is_a_clear_tool_error(mallory: McpClient, name: str, arguments: Any, code: str) -> None:
     found = mallory.answer_to(mallory.ask("tools/call", {"name": name, "arguments": arguments}))
     assert not found["ok"], found
     assert found["code"] not in ("UNEXPECTED", "SYSTEM_REFUSED"), found
@@ -95,7 +95,7 @@ def test_a_bad_call_is_a_clear_tool_error(mallory: Speaker, name: str, arguments
     assert len(json.dumps(found)) < 4_000
 
 
-def test_lone_surrogates_are_refused_at_once(mallory: Speaker) -> None:
+def test_lone_surrogates_are_refused_at_once(mallory: McpClient) -> None:
     answer = mallory.ask("tools/call", {"name": "claim", "arguments": {"paths": ["\ud800"]}})
     assert "Unicode" in answer["error"]["message"]
     whole = {"name": "claim", "arguments": {"paths": ["../\U0001f600"]}}
@@ -106,7 +106,7 @@ def test_lone_surrogates_are_refused_at_once(mallory: Speaker) -> None:
     "mcp.bad-calls-change-nothing",
     "A call with wrong, huge or escaping arguments returns a clear tool error and changes nothing.",
 )
-def test_bad_calls_have_changed_nothing(mallory: Speaker, folder: Path) -> None:
+def test_bad_calls_have_changed_nothing(mallory: McpClient, folder: Path) -> None:
     for name, arguments, _ in BAD_CALLS:
         mallory.ask("tools/call", {"name": name, "arguments": arguments})
     assert [one["pattern"] for one in landlane(folder, "claims")["claims"]] == ["own.py"]
@@ -147,13 +147,13 @@ def test_bad_calls_have_changed_nothing(mallory: Speaker, folder: Path) -> None:
         "\ud800",
     ],
 )
-def test_the_server_survives_any_message(mallory: Speaker, line: str) -> None:
+def test_the_server_survives_any_message(mallory: McpClient, line: str) -> None:
     mallory.say(line)
     assert mallory.call("status")["you"]["agent"] == "mallory"
 
 
 def test_the_first_line_may_be_anything(folder: Path) -> None:
-    speaker = Speaker(folder, "--as", "eve")
+    speaker = McpClient(folder, "--as", "eve")
     for line in ("x", "[" * 10_000, '{"jsonrpc": "2.0", "id": 77, "method": "tools/list"}'):
         speaker.say(line)
     speaker.open()
@@ -208,7 +208,7 @@ def calls(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
 )
 @given(call=calls())
 def test_any_call_gets_an_answer_that_fits_its_schema(
-    mallory: Speaker, call: tuple[str, dict[str, Any]]
+    mallory: McpClient, call: tuple[str, dict[str, Any]]
 ) -> None:
     from jsonschema import validate
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 
 
-class Served:
+class HttpServer:
     """A server and where it listens."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
@@ -82,18 +82,18 @@ LIST = {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    made = Served(make_repository(tmp_path_factory.mktemp("http") / "repository"))
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
+    made = HttpServer(make_repository(tmp_path_factory.mktemp("http") / "repository"))
     yield made
     made.close()
 
 
-def refused_entries(served: Served) -> list[str]:
+def refused_entries(served: HttpServer) -> list[str]:
     entries = landlane(served.folder, "log")["entries"]
     return [one["data"]["what"] for one in entries if one["data"].get("guard") == "mcp"]
 
 
-def test_each_token_acts_for_its_own_session(served: Served) -> None:
+def test_each_token_acts_for_its_own_session(served: HttpServer) -> None:
     ann, bob = served.token("ann"), served.token("bob")
     assert served.call(ann, "claim", paths=["calc.py"])["granted"][0]["holder"] == "ann"
     refused = served.call(bob, "claim", paths=["calc.py"])
@@ -112,7 +112,7 @@ def test_each_token_acts_for_its_own_session(served: Served) -> None:
     ("shown", "code"),
     [("", "NO_TOKEN"), ("nonsense", "BAD_TOKEN"), ("s-unknown:secret", "NOT_YOUR_SESSION"), ("wrong", "")],
 )
-def test_a_wrong_or_missing_token_is_refused_and_recorded(served: Served, shown: str, code: str) -> None:
+def test_a_wrong_or_missing_token_is_refused_and_recorded(served: HttpServer, shown: str, code: str) -> None:
     if shown == "wrong":
         shown, code = f"{served.token('ann').partition(':')[0]}:guessed", "NOT_YOUR_SESSION"
     status, headers, text = served.post(HELLO, shown)
@@ -122,13 +122,13 @@ def test_a_wrong_or_missing_token_is_refused_and_recorded(served: Served, shown:
     assert any(what.startswith(code) for what in refused_entries(served))
 
 
-def test_many_refusals_do_not_fill_the_journal(served: Served) -> None:
+def test_many_refusals_do_not_fill_the_journal(served: HttpServer) -> None:
     for _ in range(30):
         served.post(HELLO)
     assert len([what for what in refused_entries(served) if what.startswith("NO_TOKEN")]) == 1
 
 
-def test_a_connection_belongs_to_the_session_it_began_with(served: Served) -> None:
+def test_a_connection_belongs_to_the_session_it_began_with(served: HttpServer) -> None:
     ann, bob = served.token("ann"), served.token("bob")
     _, headers, _ = served.post(HELLO, ann)
     connection = {"Mcp_Session_Id": headers["mcp-session-id"], "Mcp_Protocol_Version": "2025-11-25"}
@@ -137,7 +137,7 @@ def test_a_connection_belongs_to_the_session_it_began_with(served: Served) -> No
     assert (status, json.loads(text)["code"]) == (404, "NOT_YOUR_CONNECTION")
 
 
-def test_a_session_that_has_left_is_refused(served: Served) -> None:
+def test_a_session_that_has_left_is_refused(served: HttpServer) -> None:
     token = served.token("eve")
     landlane(served.folder, "leave", "--as", "eve")
     status, _, text = served.post(HELLO, token)
@@ -145,19 +145,19 @@ def test_a_session_that_has_left_is_refused(served: Served) -> None:
 
 
 @pytest.mark.slow
-def test_a_page_in_a_browser_cannot_reach_it(served: Served) -> None:
+def test_a_page_in_a_browser_cannot_reach_it(served: HttpServer) -> None:
     token = served.token("ann")
     assert served.post(HELLO, token, Origin="http://evil.example")[0] == 403
     assert served.post(HELLO, token, Host="evil.example")[0] == 421
     assert served.post(HELLO, token, Origin=f"http://127.0.0.1:{served.port}")[0] == 200
 
 
-def test_only_loopback_is_listened_on(served: Served) -> None:
+def test_only_loopback_is_listened_on(served: HttpServer) -> None:
     assert served.host == "127.0.0.1"
 
 
 @pytest.mark.parametrize("body", ["", "{", "[" * 50_000, "x" * 3_000_000, "null", '{"jsonrpc": "2.0"}'])
-def test_the_server_survives_any_post(served: Served, body: str) -> None:
+def test_the_server_survives_any_post(served: HttpServer, body: str) -> None:
     token = served.token("ann")
     try:
         status, _, _ = served.post(body, token)
@@ -168,7 +168,7 @@ def test_the_server_survives_any_post(served: Served, body: str) -> None:
 
 
 @pytest.mark.slow
-def test_an_address_in_use_is_reported(served: Served) -> None:
+def test_an_address_in_use_is_reported(served: HttpServer) -> None:
     words = [sys.executable, "-m", "landlane", "mcp", "--http", "--port", str(served.port), "--json"]
     done = subprocess.run(words, cwd=served.folder, capture_output=True, text=True)
     assert json.loads(done.stdout)["code"] == "ADDRESS_IN_USE"

@@ -15,7 +15,7 @@ import landlane
 from landlane.app.open import open_repository
 from landlane.sessions.join import join
 from landlane.sessions.tool_calls import announce_call, list_announced_calls
-from tests.mcp.speaking import Speaker
+from tests.mcp.speaking import McpClient
 from tests.mcp.test_tools import landlane as run
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -43,7 +43,7 @@ def announce(folder: Path, session: str, call: str, agent: str = "", tool: str =
     tell_hook(folder, "PreToolUse", session, agent, **more)
 
 
-def claim_as(speaker: Speaker, path: str, **meta: Any) -> str:
+def claim_as(speaker: McpClient, path: str, **meta: Any) -> str:
     call = {"name": "claim", "arguments": {"paths": [path]}}
     found = speaker.answer_to(speaker.ask("tools/call", call, **meta))
     return found["granted"][0]["holder"] if found["ok"] else found["code"]
@@ -52,25 +52,25 @@ def claim_as(speaker: Speaker, path: str, **meta: Any) -> str:
 def test_arguments_and_environment_identify_the_caller(repository: Path) -> None:
     joined = run(repository, "join", "cid")["session"]
     shown = f"{joined['id']}:{joined['secret']}"
-    with Speaker(repository, "--as", "ann") as speaker:
+    with McpClient(repository, "--as", "ann") as speaker:
         assert claim_as(speaker, "a") == "ann"
-    with Speaker(repository, environment={"LANDLANE_AGENT": "bob"}) as speaker:
+    with McpClient(repository, environment={"LANDLANE_AGENT": "bob"}) as speaker:
         assert claim_as(speaker, "b") == "bob"
-    with Speaker(repository, "--session", shown) as speaker:
+    with McpClient(repository, "--session", shown) as speaker:
         assert claim_as(speaker, "c") == "cid"
-    with Speaker(repository, environment={"LANDLANE_SESSION": shown}) as speaker:
+    with McpClient(repository, environment={"LANDLANE_SESSION": shown}) as speaker:
         assert claim_as(speaker, "d") == "cid"
 
 
 def test_another_sessions_secret_cannot_be_guessed(repository: Path) -> None:
     joined = run(repository, "join", "cid")["session"]
-    with Speaker(repository, "--session", f"{joined['id']}:guessed") as speaker:
+    with McpClient(repository, "--session", f"{joined['id']}:guessed") as speaker:
         assert claim_as(speaker, "a") == "NOT_YOUR_SESSION"
     assert run(repository, "claims")["claims"] == []
 
 
 def test_an_unknown_client_gets_a_session_that_ends_with_its_process(repository: Path) -> None:
-    with Speaker(repository) as speaker:
+    with McpClient(repository) as speaker:
         holder = claim_as(speaker, "a")
         assert holder == f"speaker-{speaker.process.pid}"
         assert claim_as(speaker, "b") == holder
@@ -79,7 +79,7 @@ def test_an_unknown_client_gets_a_session_that_ends_with_its_process(repository:
 
 def test_the_client_that_started_the_server_acts(repository: Path) -> None:
     tell_hook(repository, "SessionStart", "main-1", source="startup")
-    with Speaker(repository) as speaker:
+    with McpClient(repository) as speaker:
         assert claim_as(speaker, "a") == "claude-main1"
 
 
@@ -96,7 +96,7 @@ def test_the_call_id_that_the_hook_reported_names_the_subagent(repository: Path,
     repo = open_repository(str(repository))  # another client, whose calls are numbered alike
     announce_call(repo, join(repo, "other").session.id, "call_1", "mcp__landlane__claim")
     repo.close()
-    with Speaker(repository) as speaker:
+    with McpClient(repository) as speaker:
         assert claim_as(speaker, "a", **{key: "call_1"}) == "claude-main1.sub7"
         assert claim_as(speaker, "b", **{key: "call_2"}) == "claude-main1"
         assert claim_as(speaker, "c", **{key: "call_unheard_of"}) == "claude-main1"
@@ -107,7 +107,7 @@ def test_the_call_id_that_the_hook_reported_names_the_subagent(repository: Path,
 
 def test_without_an_id_a_single_announced_call_identifies_the_caller(repository: Path) -> None:
     tell_hook(repository, "SessionStart", "main-1", source="startup")
-    with Speaker(repository) as speaker:
+    with McpClient(repository) as speaker:
         announce(repository, "main-1", "x1", agent="sub-7")
         assert claim_as(speaker, "a") == "claude-main1.sub7"
         announce(repository, "main-1", "x2", agent="sub-7")

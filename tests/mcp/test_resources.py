@@ -12,7 +12,7 @@ import pytest
 from landlane.api import Landlane
 from landlane.mcp.open_repositories import RepositoryPool
 from landlane.mcp.subscriptions import Watch
-from tests.mcp.speaking import MODERN, Speaker
+from tests.mcp.speaking import MODERN, McpClient
 from tests.mcp.test_tools import landlane
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
-def read(speaker: Speaker, name: str) -> str:
+def read(speaker: McpClient, name: str) -> str:
     (content,) = speaker.ask("resources/read", {"uri": f"landlane://{name}"})["result"]["contents"]
     return content["text"]
 
 
-def hear_updates(speaker: Speaker, wanted: set[str]) -> list[dict[str, Any]]:
+def hear_updates(speaker: McpClient, wanted: set[str]) -> list[dict[str, Any]]:
     """Read notifications until all of these resources were told of."""
     found: list[dict[str, Any]] = []
     while wanted - {str(one["params"].get("uri")) for one in found}:
@@ -37,7 +37,7 @@ def hear_updates(speaker: Speaker, wanted: set[str]) -> list[dict[str, Any]]:
 def test_each_resource_can_be_read(repository: Path) -> None:
     (repository / "RULES.md").write_text("# Rules\n\n1. Be kind.\n", encoding="utf-8")
     landlane(repository, "task", "add", "Say y", "--as", "lead")
-    with Speaker(repository, "--as", "ann") as ann:
+    with McpClient(repository, "--as", "ann") as ann:
         ann.call("claim", paths=["calc.py"])
         assert "Be kind" in read(ann, "rules")
         assert [task["title"] for task in json.loads(read(ann, "tasks"))["tasks"]] == ["Say y"]
@@ -48,12 +48,12 @@ def test_each_resource_can_be_read(repository: Path) -> None:
 
 
 def test_a_repository_without_rules_says_so(repository: Path) -> None:
-    with Speaker(repository, "--as", "ann") as ann:
+    with McpClient(repository, "--as", "ann") as ann:
         assert "landlane init" in read(ann, "rules")
 
 
 def test_a_subscriber_is_notified_of_changes_by_others(repository: Path) -> None:
-    with Speaker(repository, "--as", "ann") as ann, Speaker(repository, "--as", "bob") as bob:
+    with McpClient(repository, "--as", "ann") as ann, McpClient(repository, "--as", "bob") as bob:
         assert ann.ask("resources/subscribe", {"uri": "landlane://claims"})["result"] == {}
         bob.call("claim", paths=["calc.py"])
         (note,) = hear_updates(ann, {"landlane://claims"})
@@ -66,7 +66,10 @@ def test_a_subscriber_is_notified_of_changes_by_others(repository: Path) -> None
 
 
 def test_the_newer_protocol_uses_listen(repository: Path) -> None:
-    with Speaker(repository, "--as", "ann", version=MODERN) as ann, Speaker(repository, "--as", "bob") as bob:
+    with (
+        McpClient(repository, "--as", "ann", version=MODERN) as ann,
+        McpClient(repository, "--as", "bob") as bob,
+    ):
         wished = {"notifications": {"resourceSubscriptions": ["landlane://tasks", "landlane://claims"]}}
         ann.send("subscriptions/listen", wished)
         assert "acknowledged" in ann.hear_next()["method"]

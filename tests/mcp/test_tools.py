@@ -15,7 +15,7 @@ from landlane.gates.decide import answer_gate
 from landlane.mcp.tool_schemas import INSTRUCTIONS, TOOLS
 from landlane.sessions.join import join
 from landlane.sessions.model import SessionKind
-from tests.mcp.speaking import MODERN, Speaker
+from tests.mcp.speaking import MODERN, McpClient
 from tests.support.git import git
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def test_a_task_goes_from_next_to_landed(repository: Path, version: str) -> None
     made = landlane(
         repository, "task", "add", "Say y", "--path", "free.py", "--check", "true", "--as", "lead"
     )
-    with Speaker(repository, "--as", "ann", version=version) as ann:
+    with McpClient(repository, "--as", "ann", version=version) as ann:
         taken = ann.call("next")
         assert taken["task"]["id"] == made["task"]["id"]
         assert [claim["pattern"] for claim in taken["claims"]] == ["free.py"]
@@ -67,8 +67,8 @@ def test_a_task_goes_from_next_to_landed(repository: Path, version: str) -> None
 @ERAS
 def test_a_second_client_is_refused_with_the_holder(repository: Path, version: str) -> None:
     with (
-        Speaker(repository, "--as", "ann", version=version) as ann,
-        Speaker(repository, "--as", "bob") as bob,
+        McpClient(repository, "--as", "ann", version=version) as ann,
+        McpClient(repository, "--as", "bob") as bob,
     ):
         assert ann.call("claim", paths=["calc.py"], note="new sums")["granted"]
         refused = bob.call("claim", paths=["calc.py", "free.py"])
@@ -86,7 +86,7 @@ def test_a_second_client_is_refused_with_the_holder(repository: Path, version: s
 
 def test_a_returned_task_carries_its_feedback_to_the_next_agent(repository: Path) -> None:
     landlane(repository, "task", "add", "Say y", "--path", "free.py", "--as", "lead")
-    with Speaker(repository, "--as", "ann") as ann, Speaker(repository, "--as", "bob") as bob:
+    with McpClient(repository, "--as", "ann") as ann, McpClient(repository, "--as", "bob") as bob:
         task = ann.call("next")["task"]["id"]
         handed = ann.call("handoff", task=task, context="the parser vanished long ago", next="write it anew")
         assert handed["task"]["state"] == "ready"
@@ -107,9 +107,9 @@ def test_a_returned_task_carries_its_feedback_to_the_next_agent(repository: Path
 def test_a_handoff_for_one_agent_is_found_by_its_next(repository: Path) -> None:
     landlane(repository, "task", "add", "Say y", "--path", "free.py", "--as", "lead")
     with (
-        Speaker(repository, "--as", "ann") as ann,
-        Speaker(repository, "--as", "bob") as bob,
-        Speaker(repository, "--as", "eve") as eve,
+        McpClient(repository, "--as", "ann") as ann,
+        McpClient(repository, "--as", "bob") as bob,
+        McpClient(repository, "--as", "eve") as eve,
     ):
         task = ann.call("next")["task"]["id"]
         said = {"context": "the parser vanished", "next": "write it anew", "constraints": ["keep the API"]}
@@ -129,7 +129,7 @@ def test_a_handoff_for_one_agent_is_found_by_its_next(repository: Path) -> None:
 
 def test_a_question_for_a_person_pauses_the_task(repository: Path) -> None:
     landlane(repository, "task", "add", "Say y", "--path", "free.py", "--as", "lead")
-    with Speaker(repository, "--as", "ann") as ann:
+    with McpClient(repository, "--as", "ann") as ann:
         task = ann.call("next")["task"]["id"]
         asked = ann.call("ask", task=task, question="red or blue?", kind="taste")
         assert (asked["gate"]["state"], asked["gate"]["kind"]) == ("waiting", "taste")
@@ -146,7 +146,7 @@ def test_a_question_for_a_person_pauses_the_task(repository: Path) -> None:
 
 
 def test_state_is_set_by_version_and_appended_to(repository: Path) -> None:
-    with Speaker(repository, "--as", "ann") as ann:
+    with McpClient(repository, "--as", "ann") as ann:
         assert ann.call("state", do="get", key="plan")["code"] == "NO_STATE"
         first = ann.call("state", do="set", key="plan", value={"steps": [1]})
         assert (first["version"], first["value"]) == (1, {"steps": [1]})
@@ -160,7 +160,7 @@ def test_state_is_set_by_version_and_appended_to(repository: Path) -> None:
 
 
 def test_the_journal_shows_the_newest_or_what_is_behind_a_position(repository: Path) -> None:
-    with Speaker(repository, "--as", "ann") as ann:
+    with McpClient(repository, "--as", "ann") as ann:
         ann.call("claim", paths=["calc.py"])
         (newest,) = ann.call("journal", last=1)["entries"]
         assert (newest["kind"], newest["agent"]) == ("claim.taken", "ann")
@@ -175,7 +175,7 @@ def test_the_journal_shows_the_newest_or_what_is_behind_a_position(repository: P
     "There are at most ten tools, under 2,500 tokens in total, and read-only tools are marked as such.",
 )
 def test_the_tools_are_few_and_reading_tools_are_marked(repository: Path) -> None:
-    with Speaker(repository, "--as", "ann") as ann:
+    with McpClient(repository, "--as", "ann") as ann:
         tools = ann.ask("tools/list")["result"]["tools"]
     names = [tool["name"] for tool in tools]
     assert names == [tool["name"] for tool in TOOLS]
@@ -188,7 +188,7 @@ def test_the_tools_are_few_and_reading_tools_are_marked(repository: Path) -> Non
 
 
 def test_reading_commands_change_nothing(repository: Path) -> None:
-    with Speaker(repository) as speaker:
+    with McpClient(repository) as speaker:
         for name in ("status", "journal"):
             assert speaker.call(name)["ok"]
         entries = landlane(repository, "log")["entries"]

@@ -9,7 +9,7 @@ import pytest
 
 from landlane.mcp.background_jobs import Jobs
 from landlane.mcp.tool_schemas import LONGEST_WAIT_SECONDS
-from tests.mcp.speaking import MODERN, Speaker
+from tests.mcp.speaking import MODERN, McpClient
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,8 +22,8 @@ ERAS = pytest.mark.parametrize("version", ["2025-11-25", MODERN])
 @ERAS
 def test_a_waiting_call_reports_the_holder_and_gets_the_claim_later(repository: Path, version: str) -> None:
     with (
-        Speaker(repository, "--as", "ann") as ann,
-        Speaker(repository, "--as", "bob", version=version) as bob,
+        McpClient(repository, "--as", "ann") as ann,
+        McpClient(repository, "--as", "bob", version=version) as bob,
     ):
         ann.call("claim", paths=["calc.py"])
         call = {"name": "claim", "arguments": {"paths": ["calc.py"], "wait": 40}}
@@ -42,7 +42,7 @@ def test_a_waiting_call_reports_the_holder_and_gets_the_claim_later(repository: 
     "A wait through the MCP server ends before clients time out, and says how to continue.",
 )
 def test_a_wait_times_out_with_a_hint(repository: Path) -> None:
-    with Speaker(repository, "--as", "ann") as ann, Speaker(repository, "--as", "bob") as bob:
+    with McpClient(repository, "--as", "ann") as ann, McpClient(repository, "--as", "bob") as bob:
         ann.call("claim", paths=["calc.py"])
         refused = bob.call("claim", paths=["calc.py"], wait=1)
         assert refused["code"] == "WAIT_TIMED_OUT"
@@ -60,9 +60,9 @@ def test_no_wait_is_longer_than_clients_wait() -> None:
 )
 def test_a_cancelled_wait_takes_no_claim(repository: Path) -> None:
     with (
-        Speaker(repository, "--as", "ann") as ann,
-        Speaker(repository, "--as", "bob") as bob,
-        Speaker(repository, "--as", "eve") as eve,
+        McpClient(repository, "--as", "ann") as ann,
+        McpClient(repository, "--as", "bob") as bob,
+        McpClient(repository, "--as", "eve") as eve,
     ):
         ann.call("claim", paths=["calc.py"])
         call = {"name": "claim", "arguments": {"paths": ["calc.py"], "wait": 40}}

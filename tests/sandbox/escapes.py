@@ -190,7 +190,7 @@ ATTEMPTS = [
 ]
 
 
-class Scene:
+class EscapeTestbed:
     """A repository with worktrees, a worker's clone, and other programs that must not be harmed."""
 
     def __init__(self, base: Path, hidden: Path) -> None:
@@ -326,7 +326,7 @@ class Scene:
         return looks[sign]()
 
 
-def make_sandbox(name: str, scene: Scene) -> Sandbox:
+def make_sandbox(name: str, scene: EscapeTestbed) -> Sandbox:
     """Return a sandbox: `worker` has the network and one socket, `ports` one port, `tight` nothing."""
     worker = Sandbox(
         writable=(str(scene.work),),
@@ -351,7 +351,7 @@ def pick_backend(name: str) -> Backend | None:
     return found if found.name == name else None
 
 
-def run_unsandboxed(scene: Scene, attempt: Attempt) -> str:
+def run_unsandboxed(scene: EscapeTestbed, attempt: Attempt) -> str:
     return subprocess.run(
         ["sh", "-c", attempt.script],
         cwd=scene.work,
@@ -366,13 +366,13 @@ def run_unsandboxed(scene: Scene, attempt: Attempt) -> str:
     ).stdout
 
 
-def run_sandboxed(scene: Scene, attempt: Attempt, backend: Backend, sandbox: Sandbox) -> str:
+def run_sandboxed(scene: EscapeTestbed, attempt: Attempt, backend: Backend, sandbox: Sandbox) -> str:
     sandbox = replace(sandbox, environment=(*scene.environment().items(), *sandbox.environment))
     child = SandboxedChild(["sh", "-c", attempt.script], sandbox, cwd=str(scene.work), backend=backend)
     return child.wait(LIMIT_SECONDS).stdout
 
 
-def run_attempt(scene: Scene, attempt: Attempt, backend: Backend | None, sandbox: Sandbox) -> bool:
+def run_attempt(scene: EscapeTestbed, attempt: Attempt, backend: Backend | None, sandbox: Sandbox) -> bool:
     """Make the attempt and return whether it succeeded."""
     scene.set_up()
     scene.output = ""
@@ -404,7 +404,7 @@ def main(folder: str, backend_name: str, sandbox_name: str) -> None:
         reasons = " ".join(choose_backend().reasons) or f"this machine has {choose_backend().name}"
         json.dump({"missing": reasons}, sys.stdout)
         return
-    scene = Scene(Path(folder, "scene"), Path(folder + "-hidden"))
+    scene = EscapeTestbed(Path(folder, "scene"), Path(folder + "-hidden"))
     sandbox = make_sandbox(sandbox_name, scene)
     results = {
         attempt.name: run_attempt(scene, attempt, backend, sandbox)

@@ -11,7 +11,7 @@ from landlane.stats.calculate import measure
 from landlane.stats.metrics import DEFINITIONS, Metric, Stats
 from landlane.stats.to_json import metric_json, picture
 from landlane.stats.weeks import value_text, week_rows
-from landlane.store.journal_chain import Entry, encode_data
+from landlane.store.journal_chain import JournalEntry, encode_data
 from landlane.usage.model import UsageEntry, day_of
 from landlane.usage.period import Period, read_period
 
@@ -23,12 +23,12 @@ WEEK = Period(since=3 * DAY, until=NOW)
 TOLD = {"task": "", "code": "", "target": "main", "submitted_at": 1}
 
 
-def entry(at: int, kind: str, **facts: Any) -> Entry:
+def entry(at: int, kind: str, **facts: Any) -> JournalEntry:
     data = encode_data(facts)
-    return Entry(position=1, number=1, at=at, kind=kind, agent="", session="", data=data, hash="")
+    return JournalEntry(position=1, number=1, at=at, kind=kind, agent="", session="", data=data, hash="")
 
 
-def landing(at: int, verb: str, *, task: str = "", code: str = "", submitted_at: int = 0) -> Entry:
+def landing(at: int, verb: str, *, task: str = "", code: str = "", submitted_at: int = 0) -> JournalEntry:
     told = {"task": task, "code": code, "target": "main", "submitted_at": submitted_at or at}
     return entry(at, f"landing.{verb}", landing=told)
 
@@ -173,7 +173,7 @@ def test_the_cost_of_attempts_that_were_tried_again_or_given_up_is_shown_apart()
     assert (found["cost_per_landed_task"], found["failed_cost_per_task"]) == (95, 75)
 
 
-def decision(at: int, spent_ms: int | None) -> Entry:
+def decision(at: int, spent_ms: int | None) -> JournalEntry:
     return entry(at, "decision.made", item="G1", spent_ms=spent_ms)
 
 

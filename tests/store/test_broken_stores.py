@@ -17,7 +17,7 @@ import pytest
 from landlane import Landlane
 from landlane.app.store_place import POINTER
 from landlane.errors import StoreError
-from tests.mcp.speaking import Speaker
+from tests.mcp.speaking import McpClient
 from tests.support.shell import LANDLANE, Shell, fingerprint
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def test_an_older_store_is_refused_by_every_entry_point_and_not_touched(used: Sh
     used.run_json("doctor", "--fix", exit=1)
     with pytest.raises(StoreError) as caught:
         Landlane(used.folder, agent="bob")
-    with Speaker(used.folder, "--as", "bob") as bob:
+    with McpClient(used.folder, "--as", "bob") as bob:
         told = bob.call("claim", paths=["new.py"])
 
     assert answer["hint"].endswith(": landlane store rebuild")

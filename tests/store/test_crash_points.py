@@ -241,7 +241,7 @@ def test_a_death_in_every_step_of_making_the_store_leaves_none_or_a_whole_one(re
     script = """
 import sqlite3
 from landlane.store.sqlite import database
-class Dying(sqlite3.Connection):
+class CrashingConnection(sqlite3.Connection):
     def execute(self, *arguments):
         global left
         left -= 1
@@ -249,7 +249,7 @@ class Dying(sqlite3.Connection):
             die()
         return super().execute(*arguments)
 connect = sqlite3.connect
-sqlite3.connect = lambda path, **options: connect(path, factory=Dying, **options)
+sqlite3.connect = lambda path, **options: connect(path, factory=CrashingConnection, **options)
 bootstrap.open_repository(folder)
 """
     for statements in range(0, 200, 5):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from landlane.store.journal_chain import (
     EMPTY_CHAIN_HASH,
-    Entry,
+    JournalEntry,
     check_chain,
     encode_data,
     format_line,
@@ -32,14 +32,14 @@ FACTS = st.dictionaries(
 WRITTEN = st.tuples(st.integers(0, 10**13), TEXT, TEXT, TEXT, FACTS)
 
 
-def chain(written: Sequence[tuple[int, str, str, str, dict[str, object]]]) -> list[Entry]:
-    entries: list[Entry] = []
+def chain(written: Sequence[tuple[int, str, str, str, dict[str, object]]]) -> list[JournalEntry]:
+    entries: list[JournalEntry] = []
     head = EMPTY_CHAIN_HASH
     for position, (at, kind, agent, session, facts) in enumerate(written, start=1):
         data = encode_data(facts)
         head = hash_entry(head, position, position, at, kind, agent, session, data)
         entries.append(
-            Entry(
+            JournalEntry(
                 position=position,
                 number=position,
                 at=at,
@@ -86,7 +86,7 @@ def test_whatever_is_cut_out_before_the_end_shows(cut: set[int]) -> None:
 
 
 @given(st.permutations(FEW))
-def test_another_order_shows(shuffled: list[Entry]) -> None:
+def test_another_order_shows(shuffled: list[JournalEntry]) -> None:
     assert bool(check_chain(shuffled).trouble) == (shuffled != FEW)
 
 

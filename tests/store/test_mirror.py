@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from landlane.repository import Repository
     from landlane.store.interface import Transaction
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
     from tests.support.project import Project
 
 pytestmark = pytest.mark.contract
@@ -47,7 +47,7 @@ def lines(project: Project) -> list[str]:
     return journal_file(project).read_text(encoding="utf-8").split("\n")[:-1]
 
 
-def in_file(project: Project) -> list[Entry]:
+def in_file(project: Project) -> list[JournalEntry]:
     return [parse_line(line) for line in lines(project)]
 
 

@@ -25,7 +25,7 @@ from landlane.app.open import open_repository
 from landlane.app.verify_journal import verify_journal
 from landlane.errors import LandlaneError, StoreError
 from landlane.ids import epoch_of
-from landlane.store.journal_chain import Entry
+from landlane.store.journal_chain import JournalEntry
 from landlane.testing.fake_clock import FakeClock
 from tests.support.store_stress import Replay, all_entries
 
@@ -156,7 +156,7 @@ class DiskVFSFile(apsw.VFSFile):  # type: ignore[misc, name-defined]
         self._disk.file(self._path).sync()
 
 
-class Rows:
+class SimulatedCursor:
     """What `sqlite3` calls a cursor."""
 
     def __init__(self, rows: list[tuple[Any, ...]], count: int) -> None:
@@ -190,7 +190,7 @@ class ApswConnection:
     def in_transaction(self) -> bool:
         return self._db.in_transaction
 
-    def execute(self, statement: str, parameters: Any = ()) -> Rows:
+    def execute(self, statement: str, parameters: Any = ()) -> SimulatedCursor:
         if statement.startswith("PRAGMA wal_autocheckpoint"):
             statement = f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}"
         if self.forced_sync and statement.startswith("PRAGMA synchronous"):
@@ -201,7 +201,7 @@ class ApswConnection:
             error = sqlite3.OperationalError(str(problem))
             error.sqlite_errorcode = getattr(problem, "extendedresult", 0) or CODES.get(type(problem), 1)
             raise error from problem
-        return Rows(rows, self._db.changes())
+        return SimulatedCursor(rows, self._db.changes())
 
     def close(self) -> None:
         self._db.close()
@@ -210,7 +210,7 @@ class ApswConnection:
 # ------------------------------------------------------------------------------------ the test bench
 
 
-class Bench:
+class PowerCutTestbed:
     """A repository on the simulated disk, and another one in which its wrecks are opened."""
 
     def __init__(self, live: Path, wreck: Path, dice: random.Random) -> None:
@@ -270,11 +270,11 @@ class Bench:
 
 
 @pytest.fixture
-def bench(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+def bench(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PowerCutTestbed]:
     print(f"seed {SEED}")
     wreck = tmp_path / "wreck"
     subprocess.run(["git", "init", "--quiet", "--template=", str(wreck)], check=True, timeout=30)
-    made = Bench(repository, wreck, random.Random(SEED))
+    made = PowerCutTestbed(repository, wreck, random.Random(SEED))
     vfs = DiskVFS(made.disk)
     ordinary = sqlite3.connect
 
@@ -289,7 +289,7 @@ def bench(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     vfs.unregister()
 
 
-def entries_of(repo: Repository) -> list[Entry]:
+def entries_of(repo: Repository) -> list[JournalEntry]:
     return all_entries(repo.store)
 
 
@@ -305,7 +305,7 @@ def assert_sound(repo: Repository) -> None:
 class RandomAgents:
     """Three agents on the live repository, who do something at random."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: PowerCutTestbed) -> None:
         self._bench = bench
         self._dice = bench.dice
         self.agents = {
@@ -359,7 +359,7 @@ class RandomAgents:
 # ------------------------------------------------------------------------------------------- the tests
 
 
-def test_whatever_was_acknowledged_is_there_after_a_power_cut(bench: Bench) -> None:
+def test_whatever_was_acknowledged_is_there_after_a_power_cut(bench: PowerCutTestbed) -> None:
     agents = RandomAgents(bench)
     live = open_repository(str(bench.live), clock=bench.clock)
     for _ in range(ROUNDS):
@@ -375,7 +375,7 @@ def test_whatever_was_acknowledged_is_there_after_a_power_cut(bench: Bench) -> N
 
 
 def test_the_simulated_disk_forgets_what_a_careless_store_would_lose(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: PowerCutTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without this, the tests here could not fail."""
     monkeypatch.setattr(ApswConnection, "forced_sync", "NORMAL")
@@ -401,7 +401,7 @@ def assert_tokens_rise(repo: Repository, before: set[int]) -> None:
     newcomer.close()
 
 
-def test_a_power_cut_in_the_middle_leaves_before_or_after_and_never_between(bench: Bench) -> None:
+def test_a_power_cut_in_the_middle_leaves_before_or_after_and_never_between(bench: PowerCutTestbed) -> None:
     agents = RandomAgents(bench)
     live = open_repository(str(bench.live), clock=bench.clock)
     cuts = rounds = 0
@@ -423,7 +423,9 @@ def test_a_power_cut_in_the_middle_leaves_before_or_after_and_never_between(benc
     live.close()
 
 
-def assert_before_or_after(repo: Repository, before: list[Entry], after: list[Entry], did: str) -> None:
+def assert_before_or_after(
+    repo: Repository, before: list[JournalEntry], after: list[JournalEntry], did: str
+) -> None:
     found = entries_of(repo)
     assert len(before) <= len(found) <= len(after), did
     assert found == after[: len(found)], did
@@ -432,7 +434,7 @@ def assert_before_or_after(repo: Repository, before: list[Entry], after: list[En
 
 
 @pytest.mark.slow
-def test_a_power_cut_while_the_store_is_made_leaves_none_or_a_whole_one(bench: Bench) -> None:
+def test_a_power_cut_while_the_store_is_made_leaves_none_or_a_whole_one(bench: PowerCutTestbed) -> None:
     bench.disk.on_write = lambda: bench.pictures.append(bench.disk.picture())
     live = open_repository(str(bench.live), clock=bench.clock)
     whole = entries_of(live)
@@ -446,7 +448,7 @@ def test_a_power_cut_while_the_store_is_made_leaves_none_or_a_whole_one(bench: B
 
 
 def test_a_store_older_than_its_journal_begins_an_epoch_above_all_that_the_journal_knows(
-    bench: Bench,
+    bench: PowerCutTestbed,
 ) -> None:
     """A disk that promised more than it kept, or a backup: the plain file beside the store knows more."""
     agents = RandomAgents(bench)
@@ -468,7 +470,7 @@ def test_a_store_older_than_its_journal_begins_an_epoch_above_all_that_the_journ
     live.close()
 
 
-def test_a_lease_found_after_a_power_cut_is_still_held_against_others(bench: Bench) -> None:
+def test_a_lease_found_after_a_power_cut_is_still_held_against_others(bench: PowerCutTestbed) -> None:
     ann = Landlane(bench.live, agent="ann", clock=bench.clock)
     assert isinstance(ann.claim("src/**", ttl="10m"), Taken)
     with bench.after_cut(bench.disk, None, bench.journal_text()) as repo:
@@ -484,7 +486,9 @@ def test_a_lease_found_after_a_power_cut_is_still_held_against_others(bench: Ben
     ann.close()
 
 
-def test_a_disk_that_cannot_sync_fails_the_call_and_harms_nothing_acknowledged(bench: Bench) -> None:
+def test_a_disk_that_cannot_sync_fails_the_call_and_harms_nothing_acknowledged(
+    bench: PowerCutTestbed,
+) -> None:
     ann = Landlane(bench.live, agent="ann", clock=bench.clock)
     acknowledged: set[int] = set()
     failed = 0

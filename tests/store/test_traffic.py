@@ -15,12 +15,12 @@ import pytest
 from landlane.app.open import open_repository
 from landlane.app.plain_files import journal_path, read_journal
 from landlane.app.verify_journal import verify_journal
-from landlane.store.journal_chain import Entry, check_chain
+from landlane.store.journal_chain import JournalEntry, check_chain
 from landlane.testing.postgres_server import PostgresServer
 from tests.support.postgres import start_postgres
 from tests.support.store_stress import (
+    ProcessGroup,
     Replay,
-    Swarm,
     all_entries,
     find_violations,
     run_follower,
@@ -68,7 +68,7 @@ def busy_repository(repository: Path) -> Path:
     return repository
 
 
-def stir(swarm: Swarm, dice: random.Random, seconds: float) -> None:
+def stir(swarm: ProcessGroup, dice: random.Random, seconds: float) -> None:
     """Kill somebody every now and then, and start somebody else."""
     until = time.monotonic() + seconds
     while len(swarm.agents) < PROCESSES:
@@ -79,7 +79,7 @@ def stir(swarm: Swarm, dice: random.Random, seconds: float) -> None:
         swarm.start(names=NAMES)
 
 
-def examine(repo: Repository, swarm: Swarm) -> Replay:
+def examine(repo: Repository, swarm: ProcessGroup) -> Replay:
     """What must hold after any traffic on any store; gives the replay for more questions."""
     entries = all_entries(repo.store)
     replay = Replay().walk(entries)
@@ -95,19 +95,19 @@ def examine(repo: Repository, swarm: Swarm) -> Replay:
     return replay
 
 
-def assert_readers_never_waited(swarm: Swarm) -> None:
+def assert_readers_never_waited(swarm: ProcessGroup) -> None:
     reads = [report for report in swarm.reports if report["what"] == "read"]
     assert len(reads) > SECONDS
     assert [report for report in reads if report["failure"]] == []
     assert max(report["ended"] - report["began"] for report in reads) / 1e9 < LONGEST_READ_SECONDS
 
 
-def assert_calls_came_back(swarm: Swarm) -> None:
+def assert_calls_came_back(swarm: ProcessGroup) -> None:
     calls = [report for report in swarm.reports if "did" in report]
     assert [call for call in calls if call["ended"] - call["began"] > LONGEST_CALL_SECONDS * 1e9] == []
 
 
-def tell(swarm: Swarm, replay: Replay, repo: Repository) -> None:
+def tell(swarm: ProcessGroup, replay: Replay, repo: Repository) -> None:
     """What the run was like, for whoever reads the test's output."""
     counts = Counter(report["what"] for report in swarm.reports)
     calls = [report for report in swarm.reports if "did" in report]
@@ -123,7 +123,7 @@ def tell(swarm: Swarm, replay: Replay, repo: Repository) -> None:
 
 def test_killed_processes_take_nothing_acknowledged_with_them_on_sqlite(busy_repository: Path) -> None:
     print(f"seed {SEED}")
-    with Swarm(busy_repository, seed=SEED, environment=os.environ) as swarm:
+    with ProcessGroup(busy_repository, seed=SEED, environment=os.environ) as swarm:
         swarm.start(run_reader)
         swarm.start(run_verifier)
         stir(swarm, random.Random(SEED), SECONDS)
@@ -150,7 +150,7 @@ def test_a_crash_of_the_server_and_killed_processes_lose_nothing_acknowledged_on
     monkeypatch.setenv("LANDLANE_STORE", server.create_database())
     (repository / "landlane.toml").write_text(SETTINGS, encoding="utf-8")
     open_repository(str(repository)).close()
-    with Swarm(repository, seed=SEED, environment=os.environ) as swarm:
+    with ProcessGroup(repository, seed=SEED, environment=os.environ) as swarm:
         reader = swarm.start(run_reader)
         stir(swarm, random.Random(SEED), SECONDS / 2)
         swarm.kill(reader)  # without a server nobody can read
@@ -181,7 +181,7 @@ def test_a_follower_sees_every_acknowledged_entry_once_and_in_order_on_postgres(
     print(f"seed {SEED}")
     monkeypatch.setenv("LANDLANE_STORE", server.create_database())
     repo = open_repository(str(repository))
-    with Swarm(repository, seed=SEED, environment=os.environ) as swarm:
+    with ProcessGroup(repository, seed=SEED, environment=os.environ) as swarm:
         follower = swarm.start(run_follower)
         for number in range(PROCESSES):
             swarm.start(names=(f"agent-{number}",), steps=STEPS, waits=False)
@@ -204,9 +204,9 @@ def test_a_follower_sees_every_acknowledged_entry_once_and_in_order_on_postgres(
     repo.close()
 
 
-def last_seen(swarm: Swarm) -> int:
+def last_seen(swarm: ProcessGroup) -> int:
     return max((report["position"] for report in swarm.reports if report["what"] == "entry"), default=0)
 
 
-def entry_of(report: dict[str, Any]) -> Entry:
-    return Entry(**{name: text for name, text in report.items() if name != "what"})
+def entry_of(report: dict[str, Any]) -> JournalEntry:
+    return JournalEntry(**{name: text for name, text in report.items() if name != "what"})

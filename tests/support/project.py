@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.settings.model import Settings
     from landlane.store.interface import Store
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
 
 T = TypeVar("T")
 
@@ -123,7 +123,7 @@ class Project:
         repo = self.repo()
         return Agent(repo, join_worker_session(repo, supervisor.session, role))
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[JournalEntry]:
         return list(journal.read_entries(self._look()))
 
     def kinds(self) -> list[str]:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.interface import Store
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
 
     Report = dict[str, Any]
 
@@ -325,7 +325,7 @@ def run_follower(orders: WorkerOptions, pipe: Connection) -> None:
 # --------------------------------------------------------------------------------------- the swarm
 
 
-class Swarm:
+class ProcessGroup:
     """Many processes on one repository, and all that they reported.
 
     They are forked from a server that has everything imported, so that a killed one is replaced in
@@ -412,7 +412,7 @@ class Swarm:
             self.kill(process)
         self.finish(10)
 
-    def __enter__(self) -> Swarm:
+    def __enter__(self) -> ProcessGroup:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -422,9 +422,9 @@ class Swarm:
 # ------------------------------------------------------------------------------------- the checker
 
 
-def all_entries(store: Store) -> list[Entry]:
+def all_entries(store: Store) -> list[JournalEntry]:
     """Every sealed entry, read without ending what has lapsed meanwhile."""
-    found: list[Entry] = []
+    found: list[JournalEntry] = []
     while page := store.entries(found[-1].position if found else 0, 1000):
         found += page
     return found
@@ -447,17 +447,17 @@ class Replay:
     def __init__(self) -> None:
         self.standing: dict[int, ReplayedClaim] = {}
         self.living: dict[str, str] = {}  # session → agent
-        self.taken: dict[int, Entry] = {}
-        self.freed: dict[int, Entry] = {}
+        self.taken: dict[int, JournalEntry] = {}
+        self.freed: dict[int, JournalEntry] = {}
         self.known: set[tuple[str, str]] = set()  # (session, pattern) of every grant
-        self.joined: dict[str, Entry] = {}
-        self.ended: dict[str, Entry] = {}
+        self.joined: dict[str, JournalEntry] = {}
+        self.ended: dict[str, JournalEntry] = {}
         self.trouble: list[str] = []
         self._generations: dict[str, int] = {}
         self._highest: dict[tuple[str, str], int] = {}  # (pattern, kind) → its highest token so far
         self._overlaps: dict[tuple[str, str, str, str], bool] = {}
 
-    def walk(self, entries: Iterable[Entry]) -> Replay:
+    def walk(self, entries: Iterable[JournalEntry]) -> Replay:
         """Take in these entries."""
         for entry in entries:
             if entry.kind == "session.joined":
@@ -470,10 +470,10 @@ class Replay:
                 self._free(entry)
         return self
 
-    def _complain(self, entry: Entry, words: str) -> None:
+    def _complain(self, entry: JournalEntry, words: str) -> None:
         self.trouble.append(f"entry {entry.position} ({entry.kind} by {entry.agent}): {words}")
 
-    def _join(self, entry: Entry) -> None:
+    def _join(self, entry: JournalEntry) -> None:
         if entry.agent in self.living.values():
             self._complain(entry, "the agent has a living session already")
         generation = entry.facts()["generation"]
@@ -483,7 +483,7 @@ class Replay:
         self.living[entry.session] = entry.agent
         self.joined[entry.session] = entry
 
-    def _end(self, entry: Entry) -> None:
+    def _end(self, entry: JournalEntry) -> None:
         if self.living.pop(entry.session, None) is None:
             self._complain(entry, "the session was over already")
         self.ended[entry.session] = entry
@@ -491,7 +491,7 @@ class Replay:
             self._complain(entry, f"it ended while its claim {token} stood")
             del self.standing[token]
 
-    def _take(self, entry: Entry) -> None:
+    def _take(self, entry: JournalEntry) -> None:
         facts = entry.facts()
         new = ReplayedClaim(
             session=entry.session, **{key: facts[key] for key in ("token", "pattern", "kind", "mode")}
@@ -516,7 +516,7 @@ class Replay:
         self.known.add((new.session, new.pattern))
         self.standing[new.token] = new
 
-    def _free(self, entry: Entry) -> None:
+    def _free(self, entry: JournalEntry) -> None:
         token = entry.facts()["token"]
         if self.standing.pop(token, None) is None:
             self._complain(entry, f"claim {token} did not stand")
@@ -554,7 +554,7 @@ def find_violations(replay: Replay, reports: Sequence[Report]) -> list[str]:
     return trouble + _out_of_order(placed)
 
 
-def _entries_of(replay: Replay, report: Report) -> Iterator[tuple[Entry | None, str]]:
+def _entries_of(replay: Replay, report: Report) -> Iterator[tuple[JournalEntry | None, str]]:
     """The entries that must be there for what was reported."""
     what, session = report["what"], report.get("session", "")
     if what == "joined":

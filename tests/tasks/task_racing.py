@@ -31,7 +31,7 @@ READY, FAILED = -1, -2
 PATHS = ("src/a.py", "src/*.py", "src/**", "docs/x.md", "docs", "lib/{a,b}.py", "lib/b.py", "tests/t.py", "")
 
 
-class Racer:
+class TaskRacer:
     """One of the processes; ends what it won in the round before, then asks for more."""
 
     def __init__(self, repository: Path, place: str, number: int) -> None:
@@ -46,7 +46,7 @@ class Racer:
         return REPLY.pack(race, self._number, int(won))
 
 
-class Course:
+class TaskRace:
     """Starts the racers, adds tasks, gives the sign, and looks at who won."""
 
     def __init__(self, repository: Path, place: str, processes: int, seed: int) -> None:
@@ -64,7 +64,7 @@ class Course:
 
     def _be_racer(self, repository: Path, place: str, number: int, reply_end: int) -> None:
         try:
-            racer = Racer(repository, place, number)
+            racer = TaskRacer(repository, place, number)
             os.write(reply_end, REPLY.pack(READY, number, 0))
             for race in range(sys.maxsize):
                 if os.read(self._signs[race % 2][0], 1) != b"g":
@@ -133,7 +133,7 @@ class Course:
 
 def main() -> None:
     repository, place, processes, races, count, paths, seed = sys.argv[1:]
-    course = Course(Path(repository), place, int(processes), int(seed))
+    course = TaskRace(Path(repository), place, int(processes), int(seed))
     course.run(int(races), int(count), with_paths=paths == "paths")
     assert len(course.won) == len(set(course.won))
     print(json.dumps({"won": len(course.won)}))

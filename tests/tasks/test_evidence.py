@@ -37,7 +37,7 @@ pytestmark = pytest.mark.contract
 BRANCH = "landlane/T1-1/work"
 
 
-class Bench:
+class TaskTestbed:
     """One agent at work in the repository."""
 
     def __init__(self, repo: Repository, folder: Path) -> None:
@@ -88,12 +88,12 @@ class Bench:
 
 
 @pytest.fixture
-def bench(live_project: Project) -> Iterator[Bench]:
+def bench(live_project: Project) -> Iterator[TaskTestbed]:
     with opened(live_project) as repo:
-        yield Bench(repo, live_project.repository)
+        yield TaskTestbed(repo, live_project.repository)
 
 
-def test_without_a_branch_it_is_only_reported_and_dependants_stay_blocked(bench: Bench) -> None:
+def test_without_a_branch_it_is_only_reported_and_dependants_stay_blocked(bench: TaskTestbed) -> None:
     bench.begin()
     add(bench.agent, "Release", after=["T1"])
     assert bench.done() == ("reported", {"commit": False}, f"no branch {BRANCH}")
@@ -107,7 +107,7 @@ def test_without_a_branch_it_is_only_reported_and_dependants_stay_blocked(bench:
     "evidence.empty-branches-are-no-work",
     "A branch without a commit of its own is not evidence, even when other work has landed meanwhile.",
 )
-def test_a_branch_without_its_own_commit_is_not_evidence(bench: Bench) -> None:
+def test_a_branch_without_its_own_commit_is_not_evidence(bench: TaskTestbed) -> None:
     bench.begin()
     git(bench.folder, "branch", BRANCH)
     assert bench.done() == ("reported", {"commit": False}, f"no new commit on {BRANCH}")
@@ -118,7 +118,7 @@ def test_a_branch_without_its_own_commit_is_not_evidence(bench: Bench) -> None:
     assert bench.done() == ("reported", {"commit": False}, f"no new commit on {BRANCH}")
 
 
-def test_verified_work_waits_to_land_and_then_unblocks_dependents(bench: Bench) -> None:
+def test_verified_work_waits_to_land_and_then_unblocks_dependents(bench: TaskTestbed) -> None:
     bench.begin(paths=["src/**"], check="test -f src/a.py")
     add(bench.agent, "Release", after=["T1"])
     head = bench.commit(src__a_py="1")
@@ -141,7 +141,7 @@ def test_verified_work_waits_to_land_and_then_unblocks_dependents(bench: Bench) 
 
 
 @pytest.mark.parametrize("how", ["--ff-only", "--no-ff"])
-def test_work_that_has_landed_before_it_was_reported_is_done_at_once(bench: Bench, how: str) -> None:
+def test_work_that_has_landed_before_it_was_reported_is_done_at_once(bench: TaskTestbed, how: str) -> None:
     bench.begin(paths=["src/**"])
     bench.commit(src__a_py="1")
     bench.land(BRANCH, how, "-m", "Land") if how == "--no-ff" else bench.land()
@@ -152,7 +152,7 @@ def test_work_that_has_landed_before_it_was_reported_is_done_at_once(bench: Benc
     "evidence.paths-inside-claims",
     "Changes outside the task's claims are not accepted as evidence, landed or not.",
 )
-def test_landed_work_outside_the_claims_is_not_accepted(bench: Bench) -> None:
+def test_landed_work_outside_the_claims_is_not_accepted(bench: TaskTestbed) -> None:
     bench.begin(paths=["src/**"])
     bench.commit(src__a_py="1", docs__b_md="2")
     bench.land()
@@ -163,7 +163,7 @@ def test_landed_work_outside_the_claims_is_not_accepted(bench: Bench) -> None:
     )
 
 
-def test_a_change_outside_the_claims_is_named_until_it_is_claimed(bench: Bench) -> None:
+def test_a_change_outside_the_claims_is_named_until_it_is_claimed(bench: TaskTestbed) -> None:
     bench.begin(paths=["src/a.py"])
     bench.commit(src__a_py="1", src__b_py="2")
     assert bench.done()[2] == "src/b.py changed, but it is not claimed"
@@ -171,7 +171,7 @@ def test_a_change_outside_the_claims_is_named_until_it_is_claimed(bench: Bench) 
     assert bench.done()[0] == "landing"
 
 
-def test_both_ends_of_a_rename_count(bench: Bench) -> None:
+def test_both_ends_of_a_rename_count(bench: TaskTestbed) -> None:
     bench.begin(paths=["src/**"])
     git(bench.folder, "switch", "--quiet", "-c", BRANCH)
     (bench.folder / "src").mkdir()
@@ -181,7 +181,7 @@ def test_both_ends_of_a_rename_count(bench: Bench) -> None:
     assert bench.done()[2] == "README.md changed, but it is not claimed"
 
 
-def test_changes_landed_by_others_meanwhile_do_not_count(bench: Bench) -> None:
+def test_changes_landed_by_others_meanwhile_do_not_count(bench: TaskTestbed) -> None:
     bench.begin(paths=["src/**"])
     bench.commit("other", docs__b_md="2")
     bench.land("other")
@@ -189,7 +189,7 @@ def test_changes_landed_by_others_meanwhile_do_not_count(bench: Bench) -> None:
     assert bench.done()[0] == "landing"
 
 
-def test_names_that_look_like_patterns_are_compared_as_they_are(bench: Bench) -> None:
+def test_names_that_look_like_patterns_are_compared_as_they_are(bench: TaskTestbed) -> None:
     bench.begin(paths=["app/\\[id\\]/*"])
     git(bench.folder, "switch", "--quiet", "-c", BRANCH)
     (bench.folder / "app" / "[id]").mkdir(parents=True)
@@ -204,7 +204,7 @@ def test_names_that_look_like_patterns_are_compared_as_they_are(bench: Bench) ->
 
 
 @pytest.mark.promise("evidence.checks-run-on-the-commit", "An uncommitted fix does not make a check pass.")
-def test_an_uncommitted_fix_does_not_pass_the_check(bench: Bench) -> None:
+def test_an_uncommitted_fix_does_not_pass_the_check(bench: TaskTestbed) -> None:
     bench.begin(check="grep -q good src/a.py")
     bench.commit(src__a_py="bad")
     git(bench.folder, "switch", "--quiet", BRANCH)
@@ -216,7 +216,7 @@ def test_an_uncommitted_fix_does_not_pass_the_check(bench: Bench) -> None:
     assert bench.done()[0] == "landing"
 
 
-def test_uncommitted_files_in_the_checkout_do_not_affect_the_check(bench: Bench) -> None:
+def test_uncommitted_files_in_the_checkout_do_not_affect_the_check(bench: TaskTestbed) -> None:
     bench.begin(check="test -f untracked.txt || test -f ignored.txt || test -f staged.txt")
     bench.commit(_gitignore="ignored.txt\n")
     bench.write(untracked_txt="1", ignored_txt="1", staged_txt="1")
@@ -224,7 +224,7 @@ def test_uncommitted_files_in_the_checkout_do_not_affect_the_check(bench: Bench)
     assert bench.done()[0] == "reported"
 
 
-def test_the_check_cannot_spoil_the_repository(bench: Bench) -> None:
+def test_the_check_cannot_spoil_the_repository(bench: TaskTestbed) -> None:
     bench.begin(check="git rm -rq . && git commit -qm gone --no-verify; rm -rf .git; false")
     head = bench.commit(src__a_py="1")
     assert bench.done()[0] == "reported"
@@ -233,7 +233,7 @@ def test_the_check_cannot_spoil_the_repository(bench: Bench) -> None:
 
 
 def test_the_check_runs_in_its_own_repository_without_a_session(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: TaskTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LANDLANE_SESSION", "s-x:y")
     monkeypatch.setenv("GIT_INDEX_FILE", "/nowhere/index")
@@ -247,7 +247,7 @@ def test_the_check_runs_in_its_own_repository_without_a_session(
 
 
 @pytest.mark.promise("evidence.checks-end", "A check that hangs is killed with all its children.")
-def test_a_check_that_hangs_is_killed_with_all_its_children(bench: Bench) -> None:
+def test_a_check_that_hangs_is_killed_with_all_its_children(bench: TaskTestbed) -> None:
     bench.settle('[tasks]\ncheck_limit = "1s"\n')
     mark = f"5{os.getpid()}{time.monotonic_ns() % 1000}"
     bench.begin(check=f"sleep {mark} & sleep {mark}")
@@ -260,7 +260,7 @@ def test_a_check_that_hangs_is_killed_with_all_its_children(bench: Bench) -> Non
     wait_until(lambda: not running(mark), 30)
 
 
-def test_a_check_that_leaves_something_running_ends_all_the_same(bench: Bench) -> None:
+def test_a_check_that_leaves_something_running_ends_all_the_same(bench: TaskTestbed) -> None:
     mark = f"6{os.getpid()}{time.monotonic_ns() % 1000}"
     bench.begin(check=f"sleep {mark} & echo ok")
     bench.commit(src__a_py="1")
@@ -284,7 +284,7 @@ def running(mark: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_check_may_say_very_much_and_only_its_end_is_kept(bench: Bench) -> None:
+def test_a_check_may_say_very_much_and_only_its_end_is_kept(bench: TaskTestbed) -> None:
     bench.begin(check="head -c 200000000 /dev/zero | tr '\\0' x; echo; echo the end; exit 3")
     bench.commit(src__a_py="1")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -296,7 +296,7 @@ def test_a_check_may_say_very_much_and_only_its_end_is_kept(bench: Bench) -> Non
     assert len(missing) < 5000
 
 
-def test_a_long_check_is_a_sign_of_life(bench: Bench, live_project: Project) -> None:
+def test_a_long_check_is_a_sign_of_life(bench: TaskTestbed, live_project: Project) -> None:
     bench.settle('[sessions]\nlease = "1m"\n')
     bench.agent.leave()
     joined = sessions.join(bench.agent.repo, "bob")
@@ -313,7 +313,7 @@ def test_a_long_check_is_a_sign_of_life(bench: Bench, live_project: Project) -> 
     assert checking.result()[0] == "landing"
 
 
-def test_a_task_taken_away_during_its_check_is_not_done(bench: Bench, live_project: Project) -> None:
+def test_a_task_taken_away_during_its_check_is_not_done(bench: TaskTestbed, live_project: Project) -> None:
     bench.begin(check='while ! test -f /proc/self/fd/0/nothing && ! test -e "$0.go"; do sleep 0.02; done')
     go = bench.folder.parent / "go"
     drop_task(bench.agent.repo, bench.agent.session, "T1", "another check is needed")
@@ -330,7 +330,7 @@ def test_a_task_taken_away_during_its_check_is_not_done(bench: Bench, live_proje
     assert get_task(other, "T2").state == "dropped"
 
 
-def test_commits_after_verification_are_verified_again(bench: Bench) -> None:
+def test_commits_after_verification_are_verified_again(bench: TaskTestbed) -> None:
     bench.begin(check="! grep -q bad src/a.py")
     first = bench.commit(src__a_py="good")
     assert bench.done()[0] == "landing"
@@ -348,7 +348,7 @@ def test_commits_after_verification_are_verified_again(bench: Bench) -> None:
 # -------------------------------------------------------------------------- other kinds, other people
 
 
-def test_an_output_and_its_check_are_the_evidence_of_a_task_without_git(bench: Bench) -> None:
+def test_an_output_and_its_check_are_the_evidence_of_a_task_without_git(bench: TaskTestbed) -> None:
     bench.begin(kind="", output="out/intro.wav", check="grep -q RIFF out/intro.wav")
     assert bench.done() == ("reported", {"output": False}, "out/intro.wav does not exist")
     bench.write(out__intro_wav="")
@@ -359,19 +359,19 @@ def test_an_output_and_its_check_are_the_evidence_of_a_task_without_git(bench: B
     assert bench.done() == ("done", {"output": True, "check": True}, "")
 
 
-def test_a_chore_without_a_check_needs_no_evidence(bench: Bench) -> None:
+def test_a_chore_without_a_check_needs_no_evidence(bench: TaskTestbed) -> None:
     bench.begin(kind="chore")
     assert bench.done() == ("done", {}, "")
 
 
-def test_a_chore_with_a_check_is_not(bench: Bench) -> None:
+def test_a_chore_with_a_check_is_not(bench: TaskTestbed) -> None:
     bench.begin(kind="chore", check="test -f told.txt")
     assert bench.done()[0] == "reported"
     bench.write(told_txt="1")
     assert bench.done()[0] == "done"
 
 
-def test_settings_define_the_required_evidence(bench: Bench) -> None:
+def test_settings_define_the_required_evidence(bench: TaskTestbed) -> None:
     bench.settle('[tasks.evidence]\ncode = ["commit"]\nspike = []\n')
     bench.begin(paths=["src/**"], check="false")
     bench.commit(docs__b_md="outside, and its check would fail")
@@ -381,13 +381,13 @@ def test_settings_define_the_required_evidence(bench: Bench) -> None:
     assert bench.done("T2") == ("done", {}, "")
 
 
-def test_an_undefined_kind_is_an_error_and_changes_nothing(bench: Bench) -> None:
+def test_an_undefined_kind_is_an_error_and_changes_nothing(bench: TaskTestbed) -> None:
     with pytest.raises(SettingsError):
         bench.begin(kind="video")
     assert list_tasks(bench.agent.repo) == []
 
 
-def test_a_kind_that_is_described_no_more_is_an_error_and_changes_nothing(bench: Bench) -> None:
+def test_a_kind_that_is_described_no_more_is_an_error_and_changes_nothing(bench: TaskTestbed) -> None:
     repo = bench.agent.repo
     settings = replace(repo.settings, tasks=replace(repo.settings.tasks, evidence={"video": ("check",)}))
     described = replace(repo, settings=settings)
@@ -399,7 +399,7 @@ def test_a_kind_that_is_described_no_more_is_an_error_and_changes_nothing(bench:
 
 
 def test_any_session_may_verify_a_reported_task_but_not_report_it(
-    bench: Bench, live_project: Project
+    bench: TaskTestbed, live_project: Project
 ) -> None:
     bench.begin()
     bob = live_project.agent("bob")
@@ -414,7 +414,7 @@ def test_any_session_may_verify_a_reported_task_but_not_report_it(
     assert (completion.task.state, completion.task.owner) == ("landing", "ann")
 
 
-def test_reporting_done_again_returns_the_same(bench: Bench) -> None:
+def test_reporting_done_again_returns_the_same(bench: TaskTestbed) -> None:
     bench.begin(kind="chore")
     bench.done()
     before = len(task_history(bench.agent.repo, "T1"))
@@ -422,7 +422,7 @@ def test_reporting_done_again_returns_the_same(bench: Bench) -> None:
     assert len(task_history(bench.agent.repo, "T1")) == before
 
 
-def test_the_same_missing_evidence_is_recorded_once(bench: Bench) -> None:
+def test_the_same_missing_evidence_is_recorded_once(bench: TaskTestbed) -> None:
     bench.begin()
     bench.done()
     bench.done()
@@ -430,7 +430,7 @@ def test_the_same_missing_evidence_is_recorded_once(bench: Bench) -> None:
     assert kinds.count("task.doubted") == 1
 
 
-def test_the_second_attempt_has_its_own_branch_and_sees_the_first(bench: Bench) -> None:
+def test_the_second_attempt_has_its_own_branch_and_sees_the_first(bench: TaskTestbed) -> None:
     bench.begin()
     bench.commit(src__a_py="1")
     fail_task(bench.agent.repo, bench.agent.session, "T1", "half done; see my branch")

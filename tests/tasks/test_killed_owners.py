@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from multiprocessing.context import ForkServerProcess
     from pathlib import Path
 
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
 
 TASKS = int(os.environ.get("LANDLANE_FAULT_TASKS", "40"))  # 500 for the whole of it
 WORKERS = int(os.environ.get("LANDLANE_FAULT_WORKERS", "8"))
@@ -162,7 +162,7 @@ def test_every_task_ends_exactly_once_and_in_order_while_owners_are_killed(
     repo.close()
 
 
-def find_trouble(entries: list[Entry]) -> list[str]:
+def find_trouble(entries: list[JournalEntry]) -> list[str]:
     """What the journal tells that must not have happened."""
     after: dict[str, list[str]] = {}
     paths: dict[str, list[str]] = {}

@@ -22,7 +22,7 @@ from landlane.tasks.lineage import allow_split_in, held_in, lineage_of
 from landlane.tasks.pick import Picked, next_task, take_task
 from landlane.tasks.records import get_task, lessons_of, list_tasks
 from landlane.tasks.retry import end_attempt
-from landlane.tasks.retry_rules import AttemptEnd, Decision, Lineage
+from landlane.tasks.retry_rules import AttemptEnd, Lineage, RetryDecision
 from landlane.tasks.worker_pool import (
     Pool,
     get_pool,
@@ -50,7 +50,7 @@ def _full_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
 LONG = Settings(sessions=SessionSettings(lease_ms=6 * 24 * HOUR))
 
 
-def ends(agent: Agent, task_id: str, feedback: str, code: str = "failed", **more: object) -> Decision:
+def ends(agent: Agent, task_id: str, feedback: str, code: str = "failed", **more: object) -> RetryDecision:
     """The attempt in hand ended so."""
     how = AttemptEnd(code=code, feedback=feedback, **more)  # type: ignore[arg-type]
     return end_attempt(agent.repo, agent.session, task_id, how)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.workers.running import Works, end_what_was_begun
+from tests.workers.running import WorkerTestbed, end_what_was_begun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,5 +20,5 @@ def ended() -> Iterator[None]:
 
 
 @pytest.fixture
-def works(repository: Path) -> Works:
-    return Works(repository)
+def works(repository: Path) -> WorkerTestbed:
+    return WorkerTestbed(repository)

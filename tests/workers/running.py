@@ -40,7 +40,7 @@ protocol = "messages"
 _BEGUN: list[subprocess.Popen[str]] = []
 
 
-class Works:
+class WorkerTestbed:
     """A repository in which scripted workers do tasks."""
 
     def __init__(self, repository: Path, *, workers: int = 3, heartbeat: str = "60s", more: str = "") -> None:
@@ -53,7 +53,7 @@ class Works:
         self.git("commit", "--quiet", "-m", "Set up")
 
     @classmethod
-    def there(cls, folder: Path) -> Works:
+    def there(cls, folder: Path) -> WorkerTestbed:
         """A clone of a repository that was set up elsewhere."""
         works = cls.__new__(cls)
         works.root = folder
@@ -154,7 +154,9 @@ class Works:
         return _children(process.pid)
 
 
-def work_on(works: Works, task: str, tell: Callable[[dict[str, Any]], None], role: str = "code") -> None:
+def work_on(
+    works: WorkerTestbed, task: str, tell: Callable[[dict[str, Any]], None], role: str = "code"
+) -> None:
     """Keep one worker on a task, as a process of a run does; for a process that was forked for it."""
     from landlane.cli import supervisor_server
 

@@ -25,7 +25,7 @@ from landlane.workers.recover import is_orphaned
 from tests.support.processes import fork, stop_outside_transactions, wait_for_exit
 from tests.support.project import let_time_pass
 from tests.support.waiting import wait_until
-from tests.workers.running import Works, work_on
+from tests.workers.running import WorkerTestbed, work_on
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,7 +50,7 @@ STEPS = (
 )
 
 
-def work_and_die(works: Works, task: str, name: str, when: str) -> None:
+def work_and_die(works: WorkerTestbed, task: str, name: str, when: str) -> None:
     """Supervise a task, and be killed before or after one step."""
     module = next(
         one for one in (supervisor, finish_attempt, attempt_resources, sandboxed_run) if hasattr(one, name)
@@ -118,7 +118,7 @@ def test_t28_a_worker_that_shows_life_is_never_ended(repository: Path) -> None:
 
 
 @pytest.mark.sandbox
-def test_t29_the_task_of_a_killed_owner_is_taken_by_an_idle_pool(works: Works) -> None:
+def test_t29_the_task_of_a_killed_owner_is_taken_by_an_idle_pool(works: WorkerTestbed) -> None:
     task = works.add(
         "Be left",
         "a.txt",
@@ -142,7 +142,7 @@ def test_t29_the_task_of_a_killed_owner_is_taken_by_an_idle_pool(works: Works) -
 @pytest.mark.slow
 def test_t30_a_sleeper_that_wakes_up_writes_nothing(repository: Path) -> None:
     """A is stopped until its lease is over; B takes the task and lands it; A goes on, and is refused."""
-    works = Works(repository, more=f'[sessions]\nlease = "{LEASE_MS}ms"\n')
+    works = WorkerTestbed(repository, more=f'[sessions]\nlease = "{LEASE_MS}ms"\n')
     task = works.add(
         "Sleep over it",
         "a.txt",
@@ -199,7 +199,7 @@ def test_t31_a_reused_pid_is_not_the_supervisor(repository: Path) -> None:
 
 @pytest.mark.timeout(240)
 @pytest.mark.sandbox
-def test_t36_killed_between_any_two_steps_the_next_run_converges(works: Works) -> None:
+def test_t36_killed_between_any_two_steps_the_next_run_converges(works: WorkerTestbed) -> None:
     tasks: dict[str, str] = {}
     dying: list[int] = []
     ends: list[int] = []
@@ -223,7 +223,7 @@ def test_t36_killed_between_any_two_steps_the_next_run_converges(works: Works) -
 
 
 @pytest.mark.sandbox
-def test_t43_a_kill_by_pattern_reaches_no_sibling(works: Works) -> None:
+def test_t43_a_kill_by_pattern_reaches_no_sibling(works: WorkerTestbed) -> None:
     hunted = f"sleep 1.{os.getpid() % 1000:03}1"
     sibling = works.add("Be hunted", "a.txt", script={"run": f"{hunted}; echo a > a.txt"})
     # The pattern does not match the hunter's own line.
@@ -243,7 +243,7 @@ def test_t43_a_kill_by_pattern_reaches_no_sibling(works: Works) -> None:
 
 
 @pytest.mark.sandbox
-def test_work_is_never_begun_twice_by_a_crowd(works: Works) -> None:
+def test_work_is_never_begun_twice_by_a_crowd(works: WorkerTestbed) -> None:
     """Eight supervisors ask for one task in the same instant."""
     task = works.edit("Only once", "a.txt", seconds=0.5)
     crowd = [fork(lambda: work_on(works, task, lambda _: None)) for _ in range(8)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.snapshots import check_snapshot
-from tests.workers.running import Works
+from tests.workers.running import WorkerTestbed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.sandbox]
 
 def test_a_missing_program_an_uncommitted_script_and_a_failing_target_are_named(repository: Path) -> None:
     (repository / "check.sh").write_text("echo 'test_api: expected 2, got 3'\nexit 1\n")
-    works = Works(repository, more='[agents.nothing]\ncommand = ["no-such-program"]\n')
+    works = WorkerTestbed(repository, more='[agents.nothing]\ncommand = ["no-such-program"]\n')
     text = (repository / "landlane.toml").read_text()
     (repository / "landlane.toml").write_text(text.replace('"test ! -e RED"', '"sh check.sh"'))
     works.git("commit", "--quiet", "--all", "-m", "A check that fails")
@@ -37,7 +37,7 @@ def test_a_missing_program_an_uncommitted_script_and_a_failing_target_are_named(
     assert set(works.states().values()) == {"ready"}
 
 
-def test_a_target_that_passes_is_not_checked_twice(works: Works) -> None:
+def test_a_target_that_passes_is_not_checked_twice(works: WorkerTestbed) -> None:
     text = (works.root / "landlane.toml").read_text()
     command = f"echo run >> {works.root.parent}/checks"
     (works.root / "landlane.toml").write_text(text.replace("test ! -e RED", command))
@@ -51,7 +51,7 @@ def test_a_target_that_passes_is_not_checked_twice(works: Works) -> None:
     assert (works.root.parent / "checks").read_text() == "run\n"
 
 
-def test_a_target_that_failed_is_checked_again(works: Works) -> None:
+def test_a_target_that_failed_is_checked_again(works: WorkerTestbed) -> None:
     text = (works.root / "landlane.toml").read_text()
     server = works.root.parent / "server-is-up"  # what the check needs and the commit does not have
     (works.root / "landlane.toml").write_text(text.replace("test ! -e RED", f"test -e {server}"))
@@ -66,7 +66,7 @@ def test_a_target_that_failed_is_checked_again(works: Works) -> None:
     assert works.states()[task] == "done"
 
 
-def test_an_unknown_agent_and_a_mistyped_plan_name_the_one_that_was_meant(works: Works) -> None:
+def test_an_unknown_agent_and_a_mistyped_plan_name_the_one_that_was_meant(works: WorkerTestbed) -> None:
     (works.root / "plan.toml").write_text("")
 
     agent = works.shell.run("run", "--agent", "claud")

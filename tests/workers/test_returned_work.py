@@ -44,7 +44,7 @@ ROLE = "explore"  # it may not commit
 BRANCH = "landlane/T1-1/work"
 
 
-class Returning:
+class ReturnedWorkTestbed:
     """A task in hand, and a worker's throw-away checkout in which changes are made."""
 
     def __init__(self, commit_testbed: CommitTestbed, folder: Path) -> None:
@@ -130,11 +130,11 @@ class Returning:
 
 
 @pytest.fixture
-def work(commit_testbed: CommitTestbed, tmp_path: Path) -> Returning:
-    return Returning(commit_testbed, tmp_path)
+def work(commit_testbed: CommitTestbed, tmp_path: Path) -> ReturnedWorkTestbed:
+    return ReturnedWorkTestbed(commit_testbed, tmp_path)
 
 
-def test_a_patch_becomes_one_commit_with_the_identity_of_its_task(work: Returning) -> None:
+def test_a_patch_becomes_one_commit_with_the_identity_of_its_task(work: ReturnedWorkTestbed) -> None:
     work.write("src/a.py", "one\n2\nthree\n")
     before = work.commit_testbed.status()
 
@@ -155,7 +155,7 @@ def test_a_patch_becomes_one_commit_with_the_identity_of_its_task(work: Returnin
     assert [(one["commit"], one["paths"], one["task"]) for one in made] == [(head, ["src/a.py"], "T1")]
 
 
-def test_a_plain_unified_diff_that_lost_its_last_line_end_is_taken(work: Returning) -> None:
+def test_a_plain_unified_diff_that_lost_its_last_line_end_is_taken(work: ReturnedWorkTestbed) -> None:
     patch = "--- a/src/a.py\n+++ b/src/a.py\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three"
 
     head = work.hand_in(patch=patch)
@@ -163,7 +163,7 @@ def test_a_plain_unified_diff_that_lost_its_last_line_end_is_taken(work: Returni
     assert work.commit_testbed.git("show", f"{head}:src/a.py") == "one\n2\nthree\n"
 
 
-def test_renames_modes_binaries_new_and_deleted_files_come_through_a_patch(work: Returning) -> None:
+def test_renames_modes_binaries_new_and_deleted_files_come_through_a_patch(work: ReturnedWorkTestbed) -> None:
     work.commit_testbed.git("mv", "src/a.py", "src/b.py", at=work.clone)
     (work.clone / "src" / "run.sh").chmod(0o755)
     work.write("src/new/ü.py", "new\n")
@@ -189,7 +189,9 @@ def test_renames_modes_binaries_new_and_deleted_files_come_through_a_patch(work:
     assert data.stdout == bytes(range(256)) * 40
 
 
-def test_a_delta_of_a_binary_file_comes_through(work: Returning, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_delta_of_a_binary_file_comes_through(
+    work: ReturnedWorkTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("landlane.workers.returned.apply.MAX_BYTES", 100_000)
     first = os.urandom(60_000)
     work.write("src/data.bin", first)
@@ -205,7 +207,7 @@ def test_a_delta_of_a_binary_file_comes_through(work: Returning, monkeypatch: py
     assert work.commit_testbed.git("cat-file", "-s", f"{head}:src/data.bin").strip() == "60004"
 
 
-def test_files_of_the_scratch_folder_replace_those_of_the_repository(work: Returning) -> None:
+def test_files_of_the_scratch_folder_replace_those_of_the_repository(work: ReturnedWorkTestbed) -> None:
     work.commit_testbed.git("config", "core.fileMode", "false")
     work.commit_testbed.git("config", "core.autocrlf", "true")
     files = work.files(src__a_py="1\r\n", src__new_sh="#!/bin/sh\n")
@@ -223,7 +225,7 @@ def test_files_of_the_scratch_folder_replace_those_of_the_repository(work: Retur
     assert work.commit_testbed.git("show", f"{head}:src/a.py") == "1\n"
 
 
-def test_an_empty_change_is_not_committed(work: Returning) -> None:
+def test_an_empty_change_is_not_committed(work: ReturnedWorkTestbed) -> None:
     before = work.heads()
 
     assert work.hand_in(patch=" \n") == ""
@@ -234,17 +236,17 @@ def test_an_empty_change_is_not_committed(work: Returning) -> None:
     assert work.heads() == before
 
 
-def _outside(work: Returning) -> dict[str, Any]:
+def _outside(work: ReturnedWorkTestbed) -> dict[str, Any]:
     work.write("docs/a.md", "else\n")
     return {"patch": work.diff()}
 
 
-def _moved_out(work: Returning) -> dict[str, Any]:
+def _moved_out(work: ReturnedWorkTestbed) -> dict[str, Any]:
     work.commit_testbed.git("mv", "src/a.py", "docs/b.py", at=work.clone)
     return {"patch": work.diff()}
 
 
-def _moved_in(work: Returning) -> dict[str, Any]:
+def _moved_in(work: ReturnedWorkTestbed) -> dict[str, Any]:
     work.commit_testbed.git("mv", "docs/a.md", "src/a.md", at=work.clone)
     return {"patch": work.diff()}
 
@@ -253,7 +255,7 @@ def _moved_in(work: Returning) -> dict[str, Any]:
     ("make", "path"), [(_outside, "docs/a.md"), (_moved_out, "docs/b.py"), (_moved_in, "docs/a.md")]
 )
 def test_a_path_outside_the_claims_of_the_task_is_refused(
-    work: Returning, make: Callable[[Returning], dict[str, Any]], path: str
+    work: ReturnedWorkTestbed, make: Callable[[ReturnedWorkTestbed], dict[str, Any]], path: str
 ) -> None:
     returned = make(work)
     heads, objects = work.heads(), work.objects()
@@ -266,7 +268,7 @@ def test_a_path_outside_the_claims_of_the_task_is_refused(
     assert work.caught()[-1].startswith("claim before you change: NOT_CLAIMED")
 
 
-def test_a_claim_that_is_over_or_for_another_task_does_not_count(work: Returning) -> None:
+def test_a_claim_that_is_over_or_for_another_task_does_not_count(work: ReturnedWorkTestbed) -> None:
     work.supervisor.take("docs/**", task="T9")
     with raises_code(NotAllowed, "NOT_CLAIMED"):
         work.hand_in(files=work.files(docs__a_md="x\n"))
@@ -278,7 +280,7 @@ def test_a_claim_that_is_over_or_for_another_task_does_not_count(work: Returning
     assert caught.value.facts["holder"] == "bob"
 
 
-def test_a_task_without_paths_gets_claims_on_the_paths_it_changed(work: Returning) -> None:
+def test_a_task_without_paths_gets_claims_on_the_paths_it_changed(work: ReturnedWorkTestbed) -> None:
     work.commit_testbed.agent("bob", "docs/**")
     drop_task(work.supervisor.repo, work.supervisor.session, "T1", "another one")
     task = work._take(paths=())
@@ -299,7 +301,7 @@ def test_a_task_without_paths_gets_claims_on_the_paths_it_changed(work: Returnin
 @pytest.mark.parametrize(
     "path", ["AGENTS.md", "src/.gitattributes", "src/.Claude/settings.json", ".github/workflows/x.yml"]
 )
-def test_a_read_only_role_cannot_return_protected_files(work: Returning, path: str) -> None:
+def test_a_read_only_role_cannot_return_protected_files(work: ReturnedWorkTestbed, path: str) -> None:
     work.supervisor.take("**", task="T1")
     work.write(path, "x\n")
 
@@ -310,7 +312,7 @@ def test_a_read_only_role_cannot_return_protected_files(work: Returning, path: s
     assert work.caught()[-1].startswith("stay in your role: ")
 
 
-def test_a_role_can_return_only_paths_it_may_write(work: Returning) -> None:
+def test_a_role_can_return_only_paths_it_may_write(work: ReturnedWorkTestbed) -> None:
     settings = Settings(
         roles={"notes": RoleSettings(tools=("read",), writes=("src/**",), denies=("src/a.*",))}
     )
@@ -321,20 +323,22 @@ def test_a_role_can_return_only_paths_it_may_write(work: Returning) -> None:
     assert work.hand_in(role="notes", files=work.files(src__b_py="x\n"))
 
 
-def _link(work: Returning, end: str) -> dict[str, Any]:
+def _link(work: ReturnedWorkTestbed, end: str) -> dict[str, Any]:
     (work.scratch / "src").mkdir()
     os.symlink(end, work.scratch / "src" / "link")
     return {"files": ("src/link",)}
 
 
 @pytest.mark.parametrize("end", ["/etc/passwd", "../../outside", "../.git/config", "../AGENTS.md"])
-def test_a_link_that_leads_outside_or_to_protected_files_is_refused(work: Returning, end: str) -> None:
+def test_a_link_that_leads_outside_or_to_protected_files_is_refused(
+    work: ReturnedWorkTestbed, end: str
+) -> None:
     with raises_code(NotAllowed, "ROLE_FORBIDS") as caught:
         work.hand_in(**_link(work, end))
     assert caught.value.facts["paths"] == ["src/link"]
 
 
-def test_a_submodule_is_not_handed_in(work: Returning) -> None:
+def test_a_submodule_is_not_handed_in(work: ReturnedWorkTestbed) -> None:
     patch = (
         "diff --git a/src/sub b/src/sub\nnew file mode 160000\nindex 0000000..1111111\n--- /dev/null\n"
         f"+++ b/src/sub\n@@ -0,0 +1 @@\n+Subproject commit {'1' * 40}\n"
@@ -364,7 +368,7 @@ def _patch_of(path: str) -> str:
     ],
 )
 @pytest.mark.parametrize("is_patch", [True, False])
-def test_a_path_that_leaves_the_tree_is_refused(work: Returning, path: str, is_patch: bool) -> None:
+def test_a_path_that_leaves_the_tree_is_refused(work: ReturnedWorkTestbed, path: str, is_patch: bool) -> None:
     work.supervisor.take("**", task="T1")
     before = work.heads()
     (work.scratch / "src").mkdir()
@@ -379,7 +383,7 @@ def test_a_path_that_leaves_the_tree_is_refused(work: Returning, path: str, is_p
 
 
 @pytest.mark.parametrize("path", ["SRC/b.py", "src/A.py", "README.MD"])
-def test_a_name_that_some_disks_take_for_another_is_refused(work: Returning, path: str) -> None:
+def test_a_name_that_some_disks_take_for_another_is_refused(work: ReturnedWorkTestbed, path: str) -> None:
     work.supervisor.take("**", task="T1")
 
     with raises_code(NotAllowed, "CHANGE_UNSAFE") as caught:
@@ -387,7 +391,7 @@ def test_a_name_that_some_disks_take_for_another_is_refused(work: Returning, pat
     assert caught.value.facts["paths"] == [path]
 
 
-def test_a_name_may_change_its_case_and_a_file_become_a_folder(work: Returning) -> None:
+def test_a_name_may_change_its_case_and_a_file_become_a_folder(work: ReturnedWorkTestbed) -> None:
     work.commit_testbed.git("mv", "src/run.sh", "src/Run.sh", at=work.clone)
     (work.clone / "src" / "a.py").unlink()
     work.write("src/a.py/b.py", "x\n")
@@ -397,7 +401,7 @@ def test_a_name_may_change_its_case_and_a_file_become_a_folder(work: Returning) 
     assert work.commit_testbed.paths_of(head) == ["src/Run.sh", "src/a.py", "src/a.py/b.py", "src/run.sh"]
 
 
-def test_a_patch_that_does_not_apply_is_refused_with_the_message_of_git(work: Returning) -> None:
+def test_a_patch_that_does_not_apply_is_refused_with_the_message_of_git(work: ReturnedWorkTestbed) -> None:
     work.write("src/a.py", "one\n2\nthree\n")
     patch = work.diff().replace("two", "tow")
 
@@ -411,7 +415,7 @@ def test_a_patch_that_does_not_apply_is_refused_with_the_message_of_git(work: Re
 
 
 @pytest.mark.parametrize("what", ["missing", "folder", "fifo", "behind a link"])
-def test_listed_paths_must_be_files_in_the_scratch_folder(work: Returning, what: str) -> None:
+def test_listed_paths_must_be_files_in_the_scratch_folder(work: ReturnedWorkTestbed, what: str) -> None:
     (work.scratch / "src").mkdir()
     path = "src/x"
     if what == "folder":
@@ -449,7 +453,7 @@ def _bomb(size: int, kind: str) -> str:
 
 @pytest.mark.parametrize("kind", ["literal", "delta"])
 def test_a_patch_that_unfolds_to_too_much_is_refused_before_git_sees_it(
-    work: Returning, kind: str, monkeypatch: pytest.MonkeyPatch
+    work: ReturnedWorkTestbed, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("landlane.workers.returned.apply.MAX_BYTES", 1000)
     objects = work.objects()
@@ -461,7 +465,7 @@ def test_a_patch_that_unfolds_to_too_much_is_refused_before_git_sees_it(
 
 
 def test_files_that_are_too_big_together_are_refused(
-    work: Returning, monkeypatch: pytest.MonkeyPatch
+    work: ReturnedWorkTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("landlane.workers.returned.apply.MAX_BYTES", 1000)
     files = work.files(src__a_py="x" * 600, src__b_py="x" * 600)
@@ -475,7 +479,7 @@ def test_files_that_are_too_big_together_are_refused(
 
 
 def test_handing_in_the_same_again_gives_the_same_head(
-    work: Returning, monkeypatch: pytest.MonkeyPatch
+    work: ReturnedWorkTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work.write("src/a.py", "one\n2\nthree\n")
     patch = work.diff()
@@ -489,7 +493,7 @@ def test_handing_in_the_same_again_gives_the_same_head(
     assert [entry.kind for entry in work.commit_testbed.project.entries()].count("commit.made") == 1
 
 
-def test_two_at_once_make_one_commit(work: Returning) -> None:
+def test_two_at_once_make_one_commit(work: ReturnedWorkTestbed) -> None:
     files = work.files(src__a_py="x\n")
 
     both = [Background(lambda: work.hand_in(files=files)) for _ in range(2)]
@@ -499,7 +503,7 @@ def test_two_at_once_make_one_commit(work: Returning) -> None:
     assert work.commit_testbed.git("rev-list", "--count", f"{work.base}..{BRANCH}").strip() == "1"
 
 
-def test_work_on_a_task_of_another_session_is_refused(work: Returning) -> None:
+def test_work_on_a_task_of_another_session_is_refused(work: ReturnedWorkTestbed) -> None:
     files = work.files(src__a_py="x\n")
     with raises_code(Stale, "TASK_NOT_YOURS"):
         work.hand_in(task=replace(work.task, attempt=2), files=files)
@@ -511,7 +515,7 @@ def test_work_on_a_task_of_another_session_is_refused(work: Returning) -> None:
     assert work.heads() == before
 
 
-def test_work_returned_while_a_person_is_asked_is_only_kept(work: Returning) -> None:
+def test_work_returned_while_a_person_is_asked_is_only_kept(work: ReturnedWorkTestbed) -> None:
     open_task_gate(work.supervisor.repo, work.supervisor.session, "T1", "approval", "May I?", {})
     work.write("src/a.py", "one\n2\nthree\n")
     patch = work.diff()
@@ -532,7 +536,7 @@ def test_work_returned_while_a_person_is_asked_is_only_kept(work: Returning) -> 
 
 
 def test_work_returned_after_a_handoff_is_kept_and_shown_to_the_next_owner(
-    work: Returning,
+    work: ReturnedWorkTestbed,
 ) -> None:
     ann, bob = work.supervisor, work.commit_testbed.agent("bob")
     send_handoff(ann.repo, ann.session, Draft(task="T1", to="bob", next="go on"))
@@ -546,19 +550,19 @@ def test_work_returned_after_a_handoff_is_kept_and_shown_to_the_next_owner(
     assert BRANCH not in work.heads()
 
 
-def test_a_checked_out_branch_is_not_moved(work: Returning, tmp_path: Path) -> None:
+def test_a_checked_out_branch_is_not_moved(work: ReturnedWorkTestbed, tmp_path: Path) -> None:
     work.commit_testbed.git("worktree", "add", "--quiet", "-b", BRANCH, str(tmp_path / "tree"))
 
     with raises_code(RepositoryError, "BRANCH_IN_USE"):
         work.hand_in(files=work.files(src__a_py="x\n"))
 
 
-def test_a_base_that_is_not_here_is_refused(work: Returning) -> None:
+def test_a_base_that_is_not_here_is_refused(work: ReturnedWorkTestbed) -> None:
     with raises_code(RepositoryError, "UNKNOWN_BASE"):
         work.hand_in(base="1" * 40, files=work.files(src__a_py="x\n"))
 
 
-def test_hooks_and_settings_of_the_user_have_no_say(work: Returning) -> None:
+def test_hooks_and_settings_of_the_user_have_no_say(work: ReturnedWorkTestbed) -> None:
     for name in ("post-index-change", "pre-commit", "commit-msg"):
         work.commit_testbed.hook(name, 'echo ran >> "$0.ran"; exit 1')
     work.commit_testbed.git("config", "apply.whitespace", "fix")
@@ -570,7 +574,7 @@ def test_hooks_and_settings_of_the_user_have_no_say(work: Returning) -> None:
     assert not list((work.commit_testbed.root / ".git" / "hooks").glob("*.ran"))
 
 
-def test_a_commit_of_a_worker_that_may_commit_must_be_on_its_branch(work: Returning) -> None:
+def test_a_commit_of_a_worker_that_may_commit_must_be_on_its_branch(work: ReturnedWorkTestbed) -> None:
     with raises_code(NotAllowed, "CHANGE_UNFIT"):
         work.hand_in(role="code", commit=work.base)
     work.commit_testbed.git("branch", BRANCH)

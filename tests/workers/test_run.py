@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.waiting import wait_until
-from tests.workers.running import LIMIT_SECONDS, Works, interrupt, stop
+from tests.workers.running import LIMIT_SECONDS, WorkerTestbed, interrupt, stop
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.soak, pytest.mark.sandbox]
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.soak, pytest.mark.sandbox]
 UNTIL_LET_GO = "touch here; for i in $(seq 1200); do test -e go && break; sleep 0.05; done; rm here go"
 
 
-def test_tasks_are_worked_on_and_land(works: Works) -> None:
+def test_tasks_are_worked_on_and_land(works: WorkerTestbed) -> None:
     first = works.edit("Say one", "one.txt")
     second = works.edit("Say two", "two.txt", after=first)
 
@@ -30,7 +30,7 @@ def test_tasks_are_worked_on_and_land(works: Works) -> None:
     works.check_clean()
 
 
-def test_no_worker_starts_while_its_path_is_about_to_land(works: Works) -> None:
+def test_no_worker_starts_while_its_path_is_about_to_land(works: WorkerTestbed) -> None:
     """Until it has landed the entry holds the path: who comes next waits without a try, and begins then."""
     text = (works.root / "landlane.toml").read_text().replace('"test ! -e RED"', '"sleep 1"')
     (works.root / "landlane.toml").write_text(text)
@@ -46,7 +46,7 @@ def test_no_worker_starts_while_its_path_is_about_to_land(works: Works) -> None:
     assert sorted(works.text("one.txt").splitlines()) == ["Say 0", "Say 1", "Say 2"]
 
 
-def test_a_run_ends_when_its_paths_wait_for_an_approval(works: Works) -> None:
+def test_a_run_ends_when_its_paths_wait_for_an_approval(works: WorkerTestbed) -> None:
     text = (works.root / "landlane.toml").read_text().replace("[run]", 'gate = ["one.txt"]\n[run]')
     (works.root / "landlane.toml").write_text(text)
     works.git("commit", "--quiet", "--all", "-m", "Ask before it lands")
@@ -61,7 +61,7 @@ def test_a_run_ends_when_its_paths_wait_for_an_approval(works: Works) -> None:
     assert " waits for a person, and holds one.txt" in behind["why"]
 
 
-def test_a_plan_is_entered_once_and_run_to_its_end(works: Works) -> None:
+def test_a_plan_is_entered_once_and_run_to_its_end(works: WorkerTestbed) -> None:
     (works.root.parent / "plan.toml").write_text(
         'title = "Two"\n'
         "[[task]]\n"
@@ -81,7 +81,7 @@ def test_a_plan_is_entered_once_and_run_to_its_end(works: Works) -> None:
     assert works.states()[other] == "ready"
 
 
-def test_a_worker_that_may_not_commit_returns_its_change(works: Works) -> None:
+def test_a_worker_that_may_not_commit_returns_its_change(works: WorkerTestbed) -> None:
     text = (works.root / "landlane.toml").read_text().replace('role = "code"\n', "")
     (works.root / "landlane.toml").write_text(text)
     works.git("commit", "--quiet", "--all", "-m", "Without a role")
@@ -94,7 +94,7 @@ def test_a_worker_that_may_not_commit_returns_its_change(works: Works) -> None:
     works.check_clean()
 
 
-def test_a_change_outside_its_paths_does_not_land(works: Works) -> None:
+def test_a_change_outside_its_paths_does_not_land(works: WorkerTestbed) -> None:
     task = works.add("Write elsewhere", "mine.txt", script={"append": {"theirs.txt": "x\n"}}, max_attempts=1)
 
     answer = works.run(exit=1)
@@ -106,7 +106,7 @@ def test_a_change_outside_its_paths_does_not_land(works: Works) -> None:
 
 
 def test_a_silent_worker_is_ended_and_its_task_is_tried_again(repository: Path) -> None:
-    works = Works(repository, heartbeat="5s")
+    works = WorkerTestbed(repository, heartbeat="5s")
     task = works.add(
         "Hang once",
         "a.txt",
@@ -123,7 +123,7 @@ def test_a_silent_worker_is_ended_and_its_task_is_tried_again(repository: Path) 
 
 
 def test_a_task_waits_for_missing_resources(repository: Path) -> None:
-    works = Works(repository, workers=4, more="needs = { gpu = 8 }\n[slots.gpu]\ncapacity = 16\n")
+    works = WorkerTestbed(repository, workers=4, more="needs = { gpu = 8 }\n[slots.gpu]\ncapacity = 16\n")
     for name in ("a", "b", "c"):
         script = {"run": f"{UNTIL_LET_GO}; echo x > {name}.txt"}
         works.add(f"Use the card for {name}", f"{name}.txt", script=script)
@@ -147,7 +147,7 @@ def test_a_task_waits_for_missing_resources(repository: Path) -> None:
 
 
 def test_a_task_that_needs_too_many_resources_is_reported_and_left(repository: Path) -> None:
-    works = Works(repository, more="[slots.gpu]\ncapacity = 8\n")
+    works = WorkerTestbed(repository, more="[slots.gpu]\ncapacity = 8\n")
     task = works.edit("Too much", "a.txt", label="needs:gpu=16")
 
     answer = works.run(exit=1)
@@ -156,7 +156,7 @@ def test_a_task_that_needs_too_many_resources_is_reported_and_left(repository: P
     assert "needs 16 of gpu" in answer["summary"]["left"][0]["why"]
 
 
-def test_ctrl_c_once_drains(works: Works) -> None:
+def test_ctrl_c_once_drains(works: WorkerTestbed) -> None:
     script = {"run": f"{UNTIL_LET_GO}; echo x > a.txt"}
     first = works.add("Take a while", "a.txt", script=script)
     process = works.begin("--workers", "1")
@@ -177,7 +177,7 @@ def test_ctrl_c_once_drains(works: Works) -> None:
     works.check_clean()
 
 
-def test_ctrl_c_twice_stops_and_nothing_is_lost(works: Works) -> None:
+def test_ctrl_c_twice_stops_and_nothing_is_lost(works: WorkerTestbed) -> None:
     task = works.add("Write, then take long", "a.txt", script={"run": "echo half > a.txt; sleep 60"})
     process = works.begin()
     wait_until(lambda: any((folder / "a.txt").exists() for folder in _workspaces(works)))
@@ -191,7 +191,7 @@ def test_ctrl_c_twice_stops_and_nothing_is_lost(works: Works) -> None:
     works.check_clean()
 
 
-def test_sigterm_stops(works: Works) -> None:
+def test_sigterm_stops(works: WorkerTestbed) -> None:
     task = works.edit("Take long", "a.txt", seconds=60)
     process = works.begin()
     works.wait_for(task, "active")
@@ -203,11 +203,11 @@ def test_sigterm_stops(works: Works) -> None:
     works.check_clean()
 
 
-def _workspaces(works: Works) -> list[Path]:
+def _workspaces(works: WorkerTestbed) -> list[Path]:
     folder = works.root.parent / f"{works.root.name}.workspaces"
     return [one for one in folder.iterdir() if one.is_dir()] if folder.is_dir() else []
 
 
-def _held_up(works: Works) -> list[Path]:
+def _held_up(works: WorkerTestbed) -> list[Path]:
     """The checkouts whose workers wait to be let go."""
     return [one for one in _workspaces(works) if not (one / "go").exists() and (one / "here").exists()]

@@ -32,7 +32,7 @@ from landlane.workers.orchestrator import Orchestrator
 from landlane.workers.supervisor import MessageRelay
 from tests.support.processes import fork, wait_for_exit
 from tests.support.waiting import wait_until
-from tests.workers.running import Works, kill_all, stop, work_on
+from tests.workers.running import WorkerTestbed, kill_all, stop, work_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.acceptance, pytest.mark.soak, pytest.mark.sandbox]
 
 
-def keep(works: Works, task: str, step: str, what: str) -> dict[str, Any]:
+def keep(works: WorkerTestbed, task: str, step: str, what: str) -> dict[str, Any]:
     """Run one supervisor in which a step raises what nobody expects, or refuses; what it tells last."""
 
     def fail(*_: object, **__: object) -> None:
@@ -52,7 +52,7 @@ def keep(works: Works, task: str, step: str, what: str) -> dict[str, Any]:
 
 
 def keep_with(
-    works: Works,
+    works: WorkerTestbed,
     spoil: Callable[[], object],
     *,
     task: str,
@@ -73,7 +73,7 @@ def keep_with(
     return json.loads(told.read_text(encoding="utf-8").splitlines()[-1])
 
 
-def test_an_error_in_a_supervisor_is_reported_and_the_task_is_tried_again(works: Works) -> None:
+def test_an_error_in_a_supervisor_is_reported_and_the_task_is_tried_again(works: WorkerTestbed) -> None:
     """A mistake of ours, a proved change that is not taken, and one whose supervisor was gone before that."""
     broken = works.edit("Meet a mistake", "a.txt")
     refused = works.edit("Be refused", "b.txt")
@@ -96,7 +96,7 @@ def test_an_error_in_a_supervisor_is_reported_and_the_task_is_tried_again(works:
     works.check_clean()
 
 
-class Forsaken:
+class StoreUnavailableOnce:
     """A store that is away for each that asks it first after the worker's last word.
 
     It is away before it does what it is asked, after that, or always.
@@ -143,14 +143,14 @@ class Forsaken:
         assert len(self.met) > 5
 
 
-def keep_without_store(works: Works, task: str, role: str, how: str) -> dict[str, Any]:
+def keep_without_store(works: WorkerTestbed, task: str, role: str, how: str) -> dict[str, Any]:
     """Run one supervisor whose store is away after the worker's last word; what it tells last."""
-    store = Forsaken(how)
+    store = StoreUnavailableOnce(how)
     return keep_with(works, store.spoil, task=task, role=role, check=store.check)
 
 
 @pytest.mark.parametrize("how", ["before", "after"])
-def test_results_survive_a_short_outage_of_the_store(works: Works, how: str) -> None:
+def test_results_survive_a_short_outage_of_the_store(works: WorkerTestbed, how: str) -> None:
     """Every step behind the last word fails once; whether it was done all the same changes nothing."""
     committed = works.edit("Commit it", "a.txt")
     returned = works.edit("Hand it back", "b.txt")
@@ -167,7 +167,7 @@ def test_results_survive_a_short_outage_of_the_store(works: Works, how: str) -> 
     works.check_clean()
 
 
-def test_returned_work_is_saved_when_the_store_stays_unavailable(works: Works) -> None:
+def test_returned_work_is_saved_when_the_store_stays_unavailable(works: WorkerTestbed) -> None:
     task = works.edit("Hand it back", "a.txt")
 
     told = keep_without_store(works, task, "explore", "always")
@@ -182,7 +182,7 @@ def test_returned_work_is_saved_when_the_store_stays_unavailable(works: Works) -
     works.check_clean()
 
 
-def test_a_killed_worker_is_a_lapse_and_an_empty_change_is_none(works: Works) -> None:
+def test_a_killed_worker_is_a_lapse_and_an_empty_change_is_none(works: WorkerTestbed) -> None:
     killed = works.add("Be killed", "a.txt", script={"write": {"a.txt": "a"}}, later={1: {"die": 9}})
     empty = works.add(
         "Commit nothing", "b.txt", script={"run": "git commit -q --allow-empty -m x"}, max_attempts=1
@@ -197,7 +197,9 @@ def test_a_killed_worker_is_a_lapse_and_an_empty_change_is_none(works: Works) ->
     works.check_clean()
 
 
-def test_a_task_that_cannot_start_is_reported_and_left(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_cannot_start_is_reported_and_left(
+    works: WorkerTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A remote that is not there, and settings that are broken while it runs: neither is tried for ever."""
     monkeypatch.setattr(pool, "RETRY_SECONDS", 0.05)
     works.git("remote", "add", "origin", str(works.root.parent / "nowhere.git"))
@@ -223,7 +225,7 @@ def test_a_task_that_cannot_start_is_reported_and_left(works: Works, monkeypatch
     settings.write_text(text)
 
 
-def test_a_run_waits_for_its_store(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_waits_for_its_store(works: WorkerTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(orchestrating, "RETRY_SECONDS", 0.05)
     task = works.edit("Wait for the store", "a.txt")
     calls = [0]
@@ -250,7 +252,7 @@ def test_a_run_waits_for_its_store(works: Works, monkeypatch: pytest.MonkeyPatch
     works.check_clean()
 
 
-def test_a_task_unblocked_by_others_is_started(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_unblocked_by_others_is_started(works: WorkerTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tasks were read before; whether all is over is judged after."""
     task = works.edit("Held back", "a.txt")
     works.shell.run_json("task", "block", task, "--why", "not yet")
@@ -396,7 +398,7 @@ def test_nothing_begins_below_the_floor(
     assert admitting._why_machine_full(repo) is None  # pyright: ignore[reportPrivateUsage]
 
 
-def test_a_stop_ends_the_tests_of_a_landing_too(works: Works) -> None:
+def test_a_stop_ends_the_tests_of_a_landing_too(works: WorkerTestbed) -> None:
     settings, pid = works.root / "landlane.toml", works.root.parent / "pid"
     before = settings.read_text()
     settings.write_text(
@@ -419,7 +421,7 @@ def test_a_stop_ends_the_tests_of_a_landing_too(works: Works) -> None:
     works.check_clean()
 
 
-def test_nothing_of_a_check_lives_on(works: Works) -> None:
+def test_nothing_of_a_check_lives_on(works: WorkerTestbed) -> None:
     pids, late = works.root.parent / "pids", works.root.parent / "late"
     check = f"setsid sh -c 'echo $$ >> {pids}; exec sleep 60' & until test -s {pids}; do sleep 0.1; done"
     works.edit("Start a daemon", "a.txt", check=check)

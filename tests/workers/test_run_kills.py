@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.waiting import wait_until
-from tests.workers.running import Works, kill_all
+from tests.workers.running import WorkerTestbed, kill_all
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +25,7 @@ LAST_SECONDS = 120 + SECONDS  # for what the kills left to do
 SEED = int(os.environ.get("LANDLANE_SEED", "11"))
 
 
-def test_a_new_orchestrator_waits_for_the_attempts_of_a_killed_one(works: Works) -> None:
+def test_a_new_orchestrator_waits_for_the_attempts_of_a_killed_one(works: WorkerTestbed) -> None:
     task = works.edit("Take a while", "a.txt", seconds=2)
     process = works.begin()
     wait_until(lambda: bool(works.workers_running()))
@@ -38,7 +38,7 @@ def test_a_new_orchestrator_waits_for_the_attempts_of_a_killed_one(works: Works)
     works.check_clean()
 
 
-def test_a_killed_supervisor_takes_its_worker_along_and_the_task_is_tried_again(works: Works) -> None:
+def test_a_killed_supervisor_takes_its_worker_along_and_the_task_is_tried_again(works: WorkerTestbed) -> None:
     task = works.add(
         "Be killed once",
         "a.txt",
@@ -57,7 +57,7 @@ def test_a_killed_supervisor_takes_its_worker_along_and_the_task_is_tried_again(
     works.check_clean()
 
 
-def test_a_killed_helper_is_replaced(works: Works) -> None:
+def test_a_killed_helper_is_replaced(works: WorkerTestbed) -> None:
     tasks = [works.edit(f"Say {number}", f"{number}.txt", seconds=0.5) for number in range(3)]
     process = works.begin("--workers", "1")
     wait_until(lambda: bool(works.workers_running()))
@@ -70,7 +70,7 @@ def test_a_killed_helper_is_replaced(works: Works) -> None:
     works.check_clean()
 
 
-def test_everything_killed_at_once_is_cleared_up_by_the_next(works: Works) -> None:
+def test_everything_killed_at_once_is_cleared_up_by_the_next(works: WorkerTestbed) -> None:
     task = works.add(
         "Be killed with all",
         "a.txt",
@@ -92,7 +92,7 @@ def test_everything_killed_at_once_is_cleared_up_by_the_next(works: Works) -> No
     works.check_clean()
 
 
-def test_two_orchestrators_share_one_queue(works: Works) -> None:
+def test_two_orchestrators_share_one_queue(works: WorkerTestbed) -> None:
     tasks = [works.edit(f"Say {number}", f"{number}.txt", seconds=0.3) for number in range(6)]
 
     both = [works.begin("--workers", "2"), works.begin("--workers", "2")]
@@ -106,7 +106,7 @@ def test_two_orchestrators_share_one_queue(works: Works) -> None:
     works.check_clean()
 
 
-def test_a_worker_of_another_pid_is_not_mistaken(works: Works) -> None:
+def test_a_worker_of_another_pid_is_not_mistaken(works: WorkerTestbed) -> None:
     """A worker is identified by pid and start time: a process that reuses its pid is left alone."""
     task = works.edit("Take long", "a.txt", seconds=60)
     process = works.begin()
@@ -127,7 +127,7 @@ def test_a_worker_of_another_pid_is_not_mistaken(works: Works) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(SECONDS * 3 + 300)
-def test_killed_at_random_every_task_ends_once_and_the_target_is_always_green(works: Works) -> None:
+def test_killed_at_random_every_task_ends_once_and_the_target_is_always_green(works: WorkerTestbed) -> None:
     chance = random.Random(SEED)
     count = max(6, round(SECONDS))
     tasks = [
@@ -163,7 +163,9 @@ def test_killed_at_random_every_task_ends_once_and_the_target_is_always_green(wo
     works.check_clean()
 
 
-def _kill_one(works: Works, process: subprocess.Popen[str], victim: str, chance: random.Random) -> None:
+def _kill_one(
+    works: WorkerTestbed, process: subprocess.Popen[str], victim: str, chance: random.Random
+) -> None:
     try:
         if victim == "orchestrator":
             os.kill(process.pid, signal.SIGKILL)
@@ -176,7 +178,7 @@ def _kill_one(works: Works, process: subprocess.Popen[str], victim: str, chance:
         return  # it ended by itself
 
 
-def test_no_scratch_folder_is_left(works: Works, tmp_path: Path) -> None:
+def test_no_scratch_folder_is_left(works: WorkerTestbed, tmp_path: Path) -> None:
     shell = works.shell.with_env(TMPDIR=str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir()
     works.edit("Say it", "a.txt")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.workers.running import Works
+from tests.workers.running import WorkerTestbed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ serve(make)
 
 def test_only_the_output_of_a_task_is_copied_back(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "make.py").write_text(WORKER, encoding="utf-8")
-    works = Works(
+    works = WorkerTestbed(
         repository,
         more=f'[agents.maker]\ncommand = ["{sys.executable}", "{tmp_path / "make.py"}"]\n' + SPEAKS,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.workers.running import Works
+from tests.workers.running import WorkerTestbed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,7 @@ serve(lambda work: work.complete("fine", verdict="approve"))
 
 def test_a_committing_worker_may_hand_files_back_as_well(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "make.py").write_text(WORKER, encoding="utf-8")
-    works = Works(
+    works = WorkerTestbed(
         repository,
         more=f'[agents.maker]\ncommand = ["{sys.executable}", "{tmp_path / "make.py"}"]\n' + SPEAKS,
     )
@@ -50,7 +50,7 @@ def test_a_committing_worker_may_hand_files_back_as_well(repository: Path, tmp_p
     works.check_clean()
 
 
-def test_a_task_whose_role_may_not_write_its_paths_is_reported_and_left(works: Works) -> None:
+def test_a_task_whose_role_may_not_write_its_paths_is_reported_and_left(works: WorkerTestbed) -> None:
     task = works.edit("Write source as a writer of documents", "log.txt", role="document")
 
     answer = works.run(exit=1)
@@ -68,7 +68,7 @@ def test_a_change_returned_by_a_role_that_may_not_commit_lands(
         f'[agents.judge]\ncommand = ["{sys.executable}", "-c", {json.dumps(JUDGE)}]\nprotocol = "messages"\n'
     )
     more += '[roles.drafter]\nsummary = "drafts"\nwrites = ["*.txt"]\nverbs = []\n'
-    works = Works(repository, more=more)
+    works = WorkerTestbed(repository, more=more)
     task = works.edit("Draft", "a.txt", role=role, **({"label": "reviewer:judge"} if is_reviewed else {}))
 
     works.run()

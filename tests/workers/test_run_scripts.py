@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.shell import Shell
-from tests.workers.running import LIMIT_SECONDS, Works
+from tests.workers.running import LIMIT_SECONDS, WorkerTestbed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,22 +19,22 @@ OBEY = '#!/bin/sh\neval "$LANDLANE_BODY"\n'
 
 
 @pytest.fixture
-def scripts(repository: Path) -> Works:
+def scripts(repository: Path) -> WorkerTestbed:
     script = repository / "do.sh"
     script.write_text(OBEY)
     script.chmod(0o755)
     (repository / ".gitignore").write_text("out/\n")
-    return Works(repository)
+    return WorkerTestbed(repository)
 
 
-def add(works: Works, body: str, *words: str, title: str = "Do it") -> str:
+def add(works: WorkerTestbed, body: str, *words: str, title: str = "Do it") -> str:
     """A task whose body is the script that does it; its id."""
     ended = works.shell.run("task", "add", title, "--force", "--body", "-", *words, "--json", stdin=body)
     assert ended.exit == 0, ended
     return ended.json()["task"]["id"]
 
 
-def test_changed_files_and_exit_0_land(scripts: Works) -> None:
+def test_changed_files_and_exit_0_land(scripts: WorkerTestbed) -> None:
     wrote = (
         'mkdir -p docs; echo "$LANDLANE_TASK $LANDLANE_ATTEMPT $LANDLANE_TITLE" > "$LANDLANE_PATHS"; '
         "echo wrote it"
@@ -49,7 +49,7 @@ def test_changed_files_and_exit_0_land(scripts: Works) -> None:
     scripts.check_clean()
 
 
-def test_a_role_that_commits_gets_its_files_committed(scripts: Works) -> None:
+def test_a_role_that_commits_gets_its_files_committed(scripts: WorkerTestbed) -> None:
     task = add(scripts, "rm log.txt; cat > b.md", "--path", "b.md", "--path", "log.txt")
     (scripts.root / "log.txt").write_text("old\n")
     scripts.git("add", "log.txt")
@@ -61,7 +61,7 @@ def test_a_role_that_commits_gets_its_files_committed(scripts: Works) -> None:
     assert scripts.git("ls-tree", "--name-only", "main", "log.txt") == ""
 
 
-def test_standard_error_is_the_feedback_of_the_next_attempt(scripts: Works) -> None:
+def test_standard_error_is_the_feedback_of_the_next_attempt(scripts: WorkerTestbed) -> None:
     body = (
         'if [ "$LANDLANE_ATTEMPT" = 1 ]; then echo half > a.md; echo "no such endpoint" >&2; exit 4; fi; '
         'grep -q "exit 4: no such endpoint" "$LANDLANE_TASK_FILE" && echo done > a.md'
@@ -74,7 +74,7 @@ def test_standard_error_is_the_feedback_of_the_next_attempt(scripts: Works) -> N
     assert scripts.task(task)["attempt"] == 2
 
 
-def test_feedback_repeats_no_line_and_names_files_as_in_the_checkout(scripts: Works) -> None:
+def test_feedback_repeats_no_line_and_names_files_as_in_the_checkout(scripts: WorkerTestbed) -> None:
     task = add(
         scripts, 'echo "$PWD/a.md: no such endpoint" >&2; exit 4', "--path", "a.md", "--max-attempts", "1"
     )
@@ -88,7 +88,7 @@ def test_feedback_repeats_no_line_and_names_files_as_in_the_checkout(scripts: Wo
     )
 
 
-def test_exit_0_without_a_change_has_failed(scripts: Works) -> None:
+def test_exit_0_without_a_change_has_failed(scripts: WorkerTestbed) -> None:
     task = add(scripts, "true", "--path", "a.md", "--max-attempts", "1")
 
     answer = scripts.run("--", "./do.sh", exit=1)
@@ -98,7 +98,7 @@ def test_exit_0_without_a_change_has_failed(scripts: Works) -> None:
     assert (failed["task"], failed["title"], failed["why"]) == (task, "Do it", why)
 
 
-def test_a_deleted_file_and_an_ignored_output_are_returned(scripts: Works) -> None:
+def test_a_deleted_file_and_an_ignored_output_are_returned(scripts: WorkerTestbed) -> None:
     output = add(
         scripts, "mkdir -p out; echo x > out/x", "--output", "out/x", "--path", "out/x", "--role", "explore"
     )
@@ -117,7 +117,7 @@ def test_a_deleted_file_and_an_ignored_output_are_returned(scripts: Works) -> No
 
 def test_a_silent_script_is_stopped_and_a_busy_one_is_not(repository: Path) -> None:
     (repository / "do.sh").write_text(OBEY)
-    works = Works(
+    works = WorkerTestbed(
         repository,
         more='[agents.do]\ncommand = ["sh", "do.sh"]\nheartbeat = "3s"\n[retries]\nbackoff = "100ms"\n',
     )
@@ -133,7 +133,7 @@ def test_a_silent_script_is_stopped_and_a_busy_one_is_not(repository: Path) -> N
     works.check_clean()
 
 
-def test_a_command_and_an_agent_together_are_refused(works: Works) -> None:
+def test_a_command_and_an_agent_together_are_refused(works: WorkerTestbed) -> None:
     ended = works.shell.run("run", "--agent", "scripted", "--json", "--", "./do.sh")
 
     assert ended.exit == 2

@@ -21,7 +21,7 @@ from landlane.testing.repositories import open_test_repository
 from tests.support.git import git_line
 from tests.support.project import let_time_pass
 from tests.support.waiting import wait_until
-from tests.workers.running import Works
+from tests.workers.running import WorkerTestbed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +57,7 @@ serve(judge)
 """
 
 
-class Cable:
+class SocketProxy:
     """A way to a server's socket that can be cut and mended."""
 
     def __init__(self, url: str, folder: Path) -> None:
@@ -120,9 +120,9 @@ class Cable:
 
 
 @pytest.fixture
-def cable(postgres_server: PostgresServer) -> Iterator[Cable]:
+def cable(postgres_server: PostgresServer) -> Iterator[SocketProxy]:
     with tempfile.TemporaryDirectory() as folder:  # a socket's path must be short
-        found = Cable(postgres_server.url, Path(folder))
+        found = SocketProxy(postgres_server.url, Path(folder))
         yield found
         found.close()
 
@@ -133,8 +133,8 @@ def machines(
     repository: Path,
     tmp_path: Path,
     postgres_server: PostgresServer,
-    cable: Cable,
-) -> tuple[Works, Works]:
+    cable: SocketProxy,
+) -> tuple[WorkerTestbed, WorkerTestbed]:
     """Two clones that share a database and a remote; its parameter is more of their settings."""
     url = postgres_server.create_database()
     near = str(conninfo_to_dict(url)["host"])
@@ -142,16 +142,16 @@ def machines(
         quote(near, safe=""), quote(str(cable.folder), safe="")
     )
     assert through != url
-    seed = Works(repository, more=f'[repository]\nid = "{ID}"\n{getattr(request, "param", "")}')
+    seed = WorkerTestbed(repository, more=f'[repository]\nid = "{ID}"\n{getattr(request, "param", "")}')
     git_line(repository, "clone", "--quiet", "--bare", str(repository), str(tmp_path / "remote.git"))
     first = tmp_path / "first"
     first.mkdir()
     (first / "sitecustomize.py").write_text(ELSEWHERE)
-    made: list[Works] = []
+    made: list[WorkerTestbed] = []
     for name, place in (("north", url), ("south", through)):
         folder = tmp_path / name / "shop"
         git_line(tmp_path, "clone", "--quiet", str(tmp_path / "remote.git"), str(folder))
-        works = Works.there(folder)
+        works = WorkerTestbed.there(folder)
         works.shell = seed.shell.at(folder).with_env(
             MACHINE=name, PYTHONPATH=str(first), LANDLANE_STORE=place, LANDLANE_AGENT=f"lead-{name}"
         )
@@ -159,7 +159,7 @@ def machines(
     return made[0], made[1]
 
 
-def test_both_machines_work_off_one_queue(machines: tuple[Works, Works]) -> None:
+def test_both_machines_work_off_one_queue(machines: tuple[WorkerTestbed, WorkerTestbed]) -> None:
     north, south = machines
     tasks = [north.edit(f"Say {number}", f"{number}.txt", seconds=0.3) for number in range(6)]
 
@@ -179,7 +179,7 @@ def test_both_machines_work_off_one_queue(machines: tuple[Works, Works]) -> None
     "machines", [f'[sessions]\nlease = "{LEASE_MS}ms"\n[store]\nwait = "2s"\n'], indirect=True, ids=["short"]
 )
 def test_a_disconnected_worker_loses_its_task_and_does_no_harm(
-    machines: tuple[Works, Works], cable: Cable
+    machines: tuple[WorkerTestbed, WorkerTestbed], cable: SocketProxy
 ) -> None:
     north, south = machines
     task = north.add(
@@ -210,14 +210,14 @@ def test_a_disconnected_worker_loses_its_task_and_does_no_harm(
     assert [one["id"] for one in south.shell.run_json("workspace", "list")["workspaces"]] == []
 
 
-def give_judge(works: Works) -> None:
+def give_judge(works: WorkerTestbed) -> None:
     """Let one machine know the reviewer; others cannot begin what it is asked for."""
     command = json.dumps([sys.executable, "-c", JUDGE])
     with (works.root / "landlane.toml").open("a", encoding="utf-8") as file:
         file.write(f"\n[agents.judge]\ncommand = {command}\nprotocol = 'messages'\n")
 
 
-def review_of(works: Works, task: str) -> tuple[dict[str, str], dict[str, Any]]:
+def review_of(works: WorkerTestbed, task: str) -> tuple[dict[str, str], dict[str, Any]]:
     """The review of a task, and the task of its reviewer."""
     (review,) = (
         one for one in works.shell.run_json("review", "list", "--all")["reviews"] if one["task"] == task
@@ -225,7 +225,7 @@ def review_of(works: Works, task: str) -> tuple[dict[str, str], dict[str, Any]]:
     return review, works.task(review["verdicts"][0]["task"])
 
 
-def pins_in_remote(works: Works) -> list[str]:
+def pins_in_remote(works: WorkerTestbed) -> list[str]:
     return works.git("ls-remote", "origin", "refs/landlane/*").split()[1::2]
 
 
@@ -234,7 +234,9 @@ def pins_in_remote(works: Works) -> list[str]:
     "Work made on one machine can be reviewed and landed on another; a machine leaves alone work it cannot "
     "fetch.",
 )
-def test_work_of_one_machine_is_reviewed_and_landed_by_another(machines: tuple[Works, Works]) -> None:
+def test_work_of_one_machine_is_reviewed_and_landed_by_another(
+    machines: tuple[WorkerTestbed, WorkerTestbed],
+) -> None:
     north, south = machines
     task = north.edit("Say so", "a.txt", label="reviewer:judge")
     give_judge(south)
@@ -256,7 +258,7 @@ def test_work_of_one_machine_is_reviewed_and_landed_by_another(machines: tuple[W
 
 
 def test_a_commit_on_another_machine_is_neither_reviewed_nor_failed_here(
-    machines: tuple[Works, Works], tmp_path: Path
+    machines: tuple[WorkerTestbed, WorkerTestbed], tmp_path: Path
 ) -> None:
     north, south = machines
     hook = tmp_path / "remote.git" / "hooks" / "update"

@@ -10,7 +10,7 @@ import pytest
 from tests.support.screen import TerminalRun
 from tests.support.snapshots import check_snapshot
 from tests.support.waiting import wait_until
-from tests.workers.running import LIMIT_SECONDS, Works
+from tests.workers.running import LIMIT_SECONDS, WorkerTestbed
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.sandbox]
 
@@ -34,18 +34,18 @@ def mask(text: str) -> str:
 
 
 @pytest.fixture
-def shop(repository: Path) -> Works:
-    return Works(repository, more='[retries]\nbackoff = "100ms"\n')
+def shop(repository: Path) -> WorkerTestbed:
+    return WorkerTestbed(repository, more='[retries]\nbackoff = "100ms"\n')
 
 
-def held_up(works: Works) -> list[Path]:
+def held_up(works: WorkerTestbed) -> list[Path]:
     return [found.parent for found in works.root.parent.glob("*.workspaces/*/here")]
 
 
 @pytest.mark.promise(
     "run.live-region", "On a terminal, a run shows its tasks in rows that are removed when it ends."
 )
-def test_rows_stay_at_the_bottom_and_what_ended_scrolls_above(shop: Works) -> None:
+def test_rows_stay_at_the_bottom_and_what_ended_scrolls_above(shop: WorkerTestbed) -> None:
     slow = shop.add("Export orders as CSV", "b.txt", script={"run": f"{UNTIL_LET_GO}; echo x > b.txt"})
     quick = shop.edit("Add a health check", "a.txt", cost=0.12)
     shop.edit("Paginate orders", "c.txt", after=slow)
@@ -70,7 +70,7 @@ def test_rows_stay_at_the_bottom_and_what_ended_scrolls_above(shop: Works) -> No
     assert ended.endswith("\nnext: landlane run")
 
 
-def test_without_utf_8_the_region_is_plain_ascii(shop: Works) -> None:
+def test_without_utf_8_the_region_is_plain_ascii(shop: WorkerTestbed) -> None:
     shop.edit("Add a health check", "a.txt", seconds=1)
 
     run = TerminalRun(shop.shell, "run", PYTHONUTF8="0", PYTHONIOENCODING="ascii", LC_ALL="C")
@@ -84,7 +84,7 @@ def test_without_utf_8_the_region_is_plain_ascii(shop: Works) -> None:
     assert "0 of 1" not in ended
 
 
-def test_a_log_has_one_line_per_event(shop: Works) -> None:
+def test_a_log_has_one_line_per_event(shop: WorkerTestbed) -> None:
     first = shop.edit("Add a health check", "a.txt", cost=0.12)
     second = shop.add(
         "Paginate orders",
@@ -118,7 +118,7 @@ def test_a_log_has_one_line_per_event(shop: Works) -> None:
 
 
 def test_the_end_lists_what_needs_a_person_and_what_failed(repository: Path) -> None:
-    works = Works(repository, more='[retries]\nbackoff = "100ms"\n')
+    works = WorkerTestbed(repository, more='[retries]\nbackoff = "100ms"\n')
     text = (repository / "landlane.toml").read_text().replace("[run]", 'gate = ["src/pay/**"]\n[run]')
     (repository / "landlane.toml").write_text(text)
     works.git("commit", "--quiet", "--all", "-m", "Ask before it lands")
@@ -135,7 +135,7 @@ def test_the_end_lists_what_needs_a_person_and_what_failed(repository: Path) -> 
 
 def test_a_start_that_fails_is_noted_once(repository: Path) -> None:
     agent = '[agents.gone]\ncommand = ["./gone.sh"]\nprotocol = "messages"\n[retries]\nmax_starts = 1\n'
-    works = Works(repository, more=agent)
+    works = WorkerTestbed(repository, more=agent)
     works.edit("Never started", "a.txt", label="agent:gone")
 
     works.run(exit=7)
@@ -147,7 +147,7 @@ def test_a_start_that_fails_is_noted_once(repository: Path) -> None:
 @pytest.mark.promise(
     "run.pause-all", "While everything is paused, nothing starts, lands or is deployed, until a resume."
 )
-def test_pause_all_also_keeps_finished_work_from_landing(shop: Works) -> None:
+def test_pause_all_also_keeps_finished_work_from_landing(shop: WorkerTestbed) -> None:
     task = shop.add("Add a health check", "a.txt", script={"run": f"{UNTIL_LET_GO}; echo x > a.txt"})
     process = shop.begin("--workers", "1")
     assert process.stderr is not None

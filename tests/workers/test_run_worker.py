@@ -39,7 +39,7 @@ BEAT = f'{{"type":"Heartbeat",{ID}}}'
 DONE = f'{{"type":"WorkComplete",{ID},"summary":"done"}}'
 
 
-class Bench:
+class WorkerTestbed:
     """Runs workers, and looks afterwards whether anything of them lives."""
 
     def __init__(self, folder: Path) -> None:
@@ -79,8 +79,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
+def bench(tmp_path: Path) -> WorkerTestbed:
+    return WorkerTestbed(tmp_path)
 
 
 def failure(end: WorkerEnd, code: str) -> str:
@@ -93,7 +93,7 @@ def failure(end: WorkerEnd, code: str) -> str:
 # ------------------------------------------------------------------------------------------ good ones
 
 
-def test_all_messages_of_a_worker_are_read(bench: Bench) -> None:
+def test_all_messages_of_a_worker_are_read(bench: WorkerTestbed) -> None:
     told = f'{{"type":"Progress",{ID},"text":"half","done":0.5}}'
 
     end = bench.sh(f"read line; echo warning >&2; echo '{BEAT}'; echo '{told}'; echo '{DONE}'")
@@ -107,7 +107,7 @@ def test_all_messages_of_a_worker_are_read(bench: Bench) -> None:
     assert (end.exit_code, end.stderr, end.messages, end.was_killed) == (0, "warning\n", 3, False)
 
 
-def test_lines_may_come_in_pieces(bench: Bench) -> None:
+def test_lines_may_come_in_pieces(bench: WorkerTestbed) -> None:
     pieces = [DONE[:20], DONE[20:50], DONE[50:] + "\n"]
     body = "sys.stdout.write(piece); sys.stdout.flush(); time.sleep(0.05)"
     script = f"import sys, time\nfor piece in {pieces!r}:\n  {body}"
@@ -115,7 +115,7 @@ def test_lines_may_come_in_pieces(bench: Bench) -> None:
     assert isinstance(bench.python(script).outcome, WorkComplete)
 
 
-def test_a_long_assignment_reaches_a_worker_that_takes_its_time(bench: Bench) -> None:
+def test_a_long_assignment_reaches_a_worker_that_takes_its_time(bench: WorkerTestbed) -> None:
     asked = bench.assignment(body="x" * 60_000, notes=tuple("y" * 60_000 for _ in range(20)))
 
     end = bench.sh(f"sleep 0.1; test $(wc -c) -gt 1000000 && echo '{DONE}'", assignment=asked)
@@ -123,7 +123,7 @@ def test_a_long_assignment_reaches_a_worker_that_takes_its_time(bench: Bench) ->
     assert isinstance(end.outcome, WorkComplete)
 
 
-def test_a_worker_that_reports_failure_has_failed(bench: Bench) -> None:
+def test_a_worker_that_reports_failure_has_failed(bench: WorkerTestbed) -> None:
     said = f'{{"type":"WorkFailed",{ID},"code":"rate_limited","reason":"429","retry_after_seconds":30}}'
 
     end = bench.sh(f"echo '{said}'; exit 3")
@@ -134,7 +134,7 @@ def test_a_worker_that_reports_failure_has_failed(bench: Bench) -> None:
     assert end.exit_code == 3
 
 
-def test_a_slow_worker_with_heartbeats_continues(bench: Bench) -> None:
+def test_a_slow_worker_with_heartbeats_continues(bench: WorkerTestbed) -> None:
     script = f"for n in 1 2 3 4 5 6 7 8; do echo '{BEAT}'; done; echo '{DONE}'"
 
     # By this clock, 50 of the 60 seconds pass before each of its signs of life.
@@ -144,7 +144,7 @@ def test_a_slow_worker_with_heartbeats_continues(bench: Bench) -> None:
     assert end.messages == 9
 
 
-def test_a_worker_that_does_not_exit_after_its_last_message_is_ended_and_counts(bench: Bench) -> None:
+def test_a_worker_that_does_not_exit_after_its_last_message_is_ended_and_counts(bench: WorkerTestbed) -> None:
     end = bench.sh("exec >&-; sleep 300 & echo never", limits=WorkerLimits(silence_ms=500))
     failure(end, "died")
 
@@ -156,43 +156,43 @@ def test_a_worker_that_does_not_exit_after_its_last_message_is_ended_and_counts(
 # ------------------------------------------------------------------------------------------- bad ones
 
 
-def test_garbage_ends_it(bench: Bench) -> None:
+def test_garbage_ends_it(bench: WorkerTestbed) -> None:
     assert "not JSON" in failure(bench.sh("echo hello; sleep 300"), "malformed")
     assert bench.heard == []
 
 
-def test_a_binary_flood_without_lines_ends_it(bench: Bench) -> None:
+def test_a_binary_flood_without_lines_ends_it(bench: WorkerTestbed) -> None:
     assert "4,194,304" in failure(bench.sh("cat /dev/zero"), "oversized")
 
 
-def test_a_flood_of_messages_ends_it(bench: Bench) -> None:
+def test_a_flood_of_messages_ends_it(bench: WorkerTestbed) -> None:
     end = bench.sh(f"yes '{BEAT}'", limits=WorkerLimits(most_messages=1000))
 
     assert "1,000 messages" in failure(end, "flooded")
     assert len(bench.heard) == 1000
 
 
-def test_a_flood_of_bytes_ends_it(bench: Bench) -> None:
+def test_a_flood_of_bytes_ends_it(bench: WorkerTestbed) -> None:
     told = f'{{"type":"Progress",{ID},"text":"{"x" * 7000}"}}'
 
     assert "bytes" in failure(bench.sh(f"yes '{told}'", limits=WorkerLimits(most_bytes=1_000_000)), "flooded")
 
 
-def test_a_flood_of_complaints_is_cut_and_does_no_harm(bench: Bench) -> None:
+def test_a_flood_of_complaints_is_cut_and_does_no_harm(bench: WorkerTestbed) -> None:
     end = bench.sh(f"yes complaint | head -c 3000000 >&2; echo '{DONE}'")
 
     assert isinstance(end.outcome, WorkComplete)
     assert 0 < len(end.stderr) <= 64_000
 
 
-def test_silence_ends_it_and_half_a_line_is_silence(bench: Bench) -> None:
+def test_silence_ends_it_and_half_a_line_is_silence(bench: WorkerTestbed) -> None:
     end = bench.sh("printf '{'; sleep 300", limits=WorkerLimits(silence_ms=400))
 
     assert "no sign of life" in failure(end, "silent")
     assert end.was_killed
 
 
-def test_hours_of_silence_by_a_given_clock_end_it_at_once(bench: Bench) -> None:
+def test_hours_of_silence_by_a_given_clock_end_it_at_once(bench: WorkerTestbed) -> None:
     hours = iter(range(0, 10**12, 3_600_000))
 
     end = bench.sh("sleep 300", limits=WorkerLimits(silence_ms=7_200_000), now=lambda: next(hours))
@@ -200,7 +200,7 @@ def test_hours_of_silence_by_a_given_clock_end_it_at_once(bench: Bench) -> None:
     failure(end, "silent")
 
 
-class Watch:
+class SteppedClock:
     """A clock that runs, and that jumps when it is told to."""
 
     def __init__(self) -> None:
@@ -214,8 +214,8 @@ def waits_for(name: str) -> str:
     return f"until test -e {name}; do sleep 0.02; done"
 
 
-def test_machine_sleep_does_not_count_as_silence(bench: Bench) -> None:
-    now, ticks = Watch(), [0]
+def test_machine_sleep_does_not_count_as_silence(bench: WorkerTestbed) -> None:
+    now, ticks = SteppedClock(), [0]
 
     def tick() -> str:
         ticks[0] += bool(bench.heard)
@@ -232,7 +232,7 @@ def test_machine_sleep_does_not_count_as_silence(bench: Bench) -> None:
     assert isinstance(end.outcome, WorkComplete), end
 
 
-def test_output_during_a_slow_tick_is_read_before_limits_are_checked(bench: Bench) -> None:
+def test_output_during_a_slow_tick_is_read_before_limits_are_checked(bench: WorkerTestbed) -> None:
     said = bench.folder / "said"
     now = [0]
 
@@ -255,8 +255,8 @@ def test_output_during_a_slow_tick_is_read_before_limits_are_checked(bench: Benc
     assert isinstance(end.outcome, WorkComplete), end
 
 
-def test_a_silent_worker_is_ended_even_if_every_tick_is_slow(bench: Bench) -> None:
-    now, ticks = Watch(), [0]
+def test_a_silent_worker_is_ended_even_if_every_tick_is_slow(bench: WorkerTestbed) -> None:
+    now, ticks = SteppedClock(), [0]
 
     def tick() -> str:
         now.ahead += 30_000
@@ -269,39 +269,39 @@ def test_a_silent_worker_is_ended_even_if_every_tick_is_slow(bench: Bench) -> No
     assert ticks[0] > 1
 
 
-def test_the_time_limit_ends_a_worker_despite_heartbeats(bench: Bench) -> None:
+def test_the_time_limit_ends_a_worker_despite_heartbeats(bench: WorkerTestbed) -> None:
     end = bench.sh(f"while :; do echo '{BEAT}'; sleep 0.1; done", limits=WorkerLimits(total_ms=600))
 
     assert "not done within" in failure(end, "late")
 
 
-def test_a_closed_output_ends_it(bench: Bench) -> None:
+def test_a_closed_output_ends_it(bench: WorkerTestbed) -> None:
     assert "closed its output" in failure(bench.sh("exec >&- 2>&-; sleep 300"), "closed")
 
 
-def test_death_before_the_last_message_is_reported_with_the_exit(bench: Bench) -> None:
+def test_death_before_the_last_message_is_reported_with_the_exit(bench: WorkerTestbed) -> None:
     assert "exit code 7" in failure(bench.sh(f"echo '{BEAT}'; exit 7"), "died")
     assert "SIGKILL" in failure(bench.sh("kill -9 $$"), "died")
     assert "no end" in failure(bench.sh(f"printf '%s' '{DONE}'"), "malformed")
 
 
-def test_a_bad_exit_after_the_last_message_is_a_failure(bench: Bench) -> None:
+def test_a_bad_exit_after_the_last_message_is_a_failure(bench: WorkerTestbed) -> None:
     assert "ended badly (exit code 3)" in failure(bench.sh(f"echo '{DONE}'; exit 3"), "died")
     assert "SIGSEGV" in failure(bench.sh(f"echo '{DONE}'; kill -SEGV $$"), "died")
 
 
-def test_output_after_the_last_message_is_a_failure(bench: Bench) -> None:
+def test_output_after_the_last_message_is_a_failure(bench: WorkerTestbed) -> None:
     assert "which was the end" in failure(bench.sh(f"echo '{DONE}'; echo '{BEAT}'"), "out_of_order")
     assert "which was the end" in failure(bench.sh(f"echo '{DONE}'; echo '{DONE}'"), "out_of_order")
 
 
-def test_another_assignment_is_not_this_one(bench: Bench) -> None:
+def test_another_assignment_is_not_this_one(bench: WorkerTestbed) -> None:
     said = BEAT.replace("T7-1", "T8-1")
 
     assert "'T8-1'" in failure(bench.sh(f"echo '{said}'; sleep 300"), "out_of_order")
 
 
-def test_usage_is_kept_when_the_worker_goes_wrong(bench: Bench) -> None:
+def test_usage_is_kept_when_the_worker_goes_wrong(bench: WorkerTestbed) -> None:
     told = f'{{"type":"Progress",{ID},"text":"x","usage":{{"cost_usd":1.5}}}}'
 
     end = bench.sh(f"echo '{told}'; echo garbage")
@@ -310,14 +310,14 @@ def test_usage_is_kept_when_the_worker_goes_wrong(bench: Bench) -> None:
     assert end.outcome.usage == Usage(cost_usd=1.5)
 
 
-def test_a_program_that_is_not_there_did_not_start(bench: Bench) -> None:
+def test_a_program_that_is_not_there_did_not_start(bench: WorkerTestbed) -> None:
     end = bench.run("/no/such/program")
 
     assert "could not be started" in failure(end, "not_started")
     assert end.exit_code is None
 
 
-def test_an_assignment_that_cannot_be_encoded_starts_nothing(bench: Bench) -> None:
+def test_an_assignment_that_cannot_be_encoded_starts_nothing(bench: WorkerTestbed) -> None:
     with pytest.raises(Malformed):
         bench.sh("touch started", assignment=bench.assignment(attempt=-1))
 
@@ -341,7 +341,7 @@ time.sleep(300)
     "workers.none-survives",
     "A misbehaving worker is ended with everything it started, even when it ignores SIGTERM.",
 )
-def test_a_worker_that_ignores_sigterm_is_killed_with_its_children(bench: Bench) -> None:
+def test_a_worker_that_ignores_sigterm_is_killed_with_its_children(bench: WorkerTestbed) -> None:
     end = bench.run(sys.executable, "-c", STUBBORN, "garbage")
 
     failure(end, "malformed")
@@ -360,7 +360,7 @@ def environments() -> list[bytes]:
     return found
 
 
-def test_a_polite_worker_gets_the_time_to_end_by_itself(bench: Bench) -> None:
+def test_a_polite_worker_gets_the_time_to_end_by_itself(bench: WorkerTestbed) -> None:
     script = "trap 'echo bye >&2; exit 0' TERM; echo garbage; while :; do sleep 0.05; done"
 
     end = bench.sh(script, grace_seconds=10)
@@ -369,7 +369,7 @@ def test_a_polite_worker_gets_the_time_to_end_by_itself(bench: Bench) -> None:
     assert (end.exit_code, "bye" in end.stderr) == (0, True)
 
 
-def test_the_caller_can_stop_a_worker_with_a_reason(bench: Bench) -> None:
+def test_the_caller_can_stop_a_worker_with_a_reason(bench: WorkerTestbed) -> None:
     reasons = iter(["", "", "the lease is lost"])
 
     end = bench.sh("sleep 300", on_tick=lambda: next(reasons))
@@ -377,7 +377,7 @@ def test_the_caller_can_stop_a_worker_with_a_reason(bench: Bench) -> None:
     assert failure(end, "stopped") == "the lease is lost"
 
 
-def test_the_last_message_of_a_stopped_worker_is_kept(bench: Bench) -> None:
+def test_the_last_message_of_a_stopped_worker_is_kept(bench: WorkerTestbed) -> None:
     body = (
         "work.usage = Usage(cost_usd=0.5)\n"
         "try:\n  work.progress('begun')\n  time.sleep(60)\nfinally:\n  work.usage = Usage(cost_usd=0.75)"
@@ -392,7 +392,7 @@ def test_the_last_message_of_a_stopped_worker_is_kept(bench: Bench) -> None:
     assert end.outcome.usage == Usage(cost_usd=0.75)
 
 
-def test_an_exception_in_a_callback_ends_the_worker(bench: Bench) -> None:
+def test_an_exception_in_a_callback_ends_the_worker(bench: WorkerTestbed) -> None:
     def fall(_: object) -> None:
         raise KeyboardInterrupt
 
@@ -402,7 +402,7 @@ def test_an_exception_in_a_callback_ends_the_worker(bench: Bench) -> None:
     assert find_members(bench.trees[0]) == []
 
 
-def test_no_descriptor_is_left_open(bench: Bench) -> None:
+def test_no_descriptor_is_left_open(bench: WorkerTestbed) -> None:
     bench.sh(f"echo '{DONE}'")
     gc.collect()  # what other tests of this process left to the collector is not ours to count
     before = os.listdir("/proc/self/fd")
@@ -422,7 +422,7 @@ def serve(body: str) -> str:
     return f"import os, sys, time\nfrom landlane.worker import *\ndef handle(work):\n{lines}\nserve(handle)\n"
 
 
-def test_a_worker_in_python_needs_only_a_function(bench: Bench) -> None:
+def test_a_worker_in_python_needs_only_a_function(bench: WorkerTestbed) -> None:
     body = (
         "print('this is no message')\nos.system('echo nor this')\nwork.usage = Usage(input_tokens=5)\n"
         "work.progress('half', 0.5)\nreturn work.complete(work.assignment.title, files=['a.py'], notes='n')"
@@ -438,7 +438,7 @@ def test_a_worker_in_python_needs_only_a_function(bench: Bench) -> None:
     assert (end.exit_code, end.was_killed) == (0, False)
 
 
-def test_the_library_sends_heartbeats_during_work(bench: Bench) -> None:
+def test_the_library_sends_heartbeats_during_work(bench: WorkerTestbed) -> None:
     asked = bench.assignment(heartbeat_seconds=0.15)
     enough = bench.folder / "enough"
 
@@ -464,7 +464,7 @@ def test_the_library_sends_heartbeats_during_work(bench: Bench) -> None:
         ("os.kill(os.getpid(), 15)\ntime.sleep(60)", "stopped", "SIGTERM"),
     ],
 )
-def test_any_error_in_the_worker_is_reported(bench: Bench, body: str, code: str, reason: str) -> None:
+def test_any_error_in_the_worker_is_reported(bench: WorkerTestbed, body: str, code: str, reason: str) -> None:
     end = bench.python(serve(body))
 
     assert reason in failure(end, code)
@@ -483,7 +483,7 @@ def test_an_invalid_assignment_is_refused() -> None:
 # ------------------------------------------------------------------------------------------- examples
 
 
-def tidy(bench: Bench, example: str) -> tuple[WorkerEnd, Path, Path]:
+def tidy(bench: WorkerTestbed, example: str) -> tuple[WorkerEnd, Path, Path]:
     checkout, scratch = bench.folder / "checkout", bench.folder / "scratch"
     (checkout / "src").mkdir(parents=True)
     scratch.mkdir()
@@ -496,7 +496,7 @@ def tidy(bench: Bench, example: str) -> tuple[WorkerEnd, Path, Path]:
     return bench.run(str(EXAMPLES / example), assignment=asked), checkout, scratch
 
 
-def test_the_shell_example_returns_a_patch(bench: Bench) -> None:
+def test_the_shell_example_returns_a_patch(bench: WorkerTestbed) -> None:
     end, checkout, _ = tidy(bench, "worker.sh")
 
     assert isinstance(end.outcome, WorkComplete), end
@@ -508,7 +508,7 @@ def test_the_shell_example_returns_a_patch(bench: Bench) -> None:
     assert not end.was_killed
 
 
-def test_the_python_example_returns_files(bench: Bench) -> None:
+def test_the_python_example_returns_files(bench: WorkerTestbed) -> None:
     program = os.environ["PATH"]
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{program}"
     try:
@@ -522,7 +522,7 @@ def test_the_python_example_returns_files(bench: Bench) -> None:
     assert (checkout / "src" / "a.py").read_text() == 'a = "\\\\"  \n\tb\n'
 
 
-def test_the_shell_example_ends_on_request(bench: Bench) -> None:
+def test_the_shell_example_ends_on_request(bench: WorkerTestbed) -> None:
     (bench.folder / "slow").mkdir()
     git = bench.folder / "slow" / "git"
     git.write_text("#!/bin/sh\ntouch ../begun; exec sleep 300\n")

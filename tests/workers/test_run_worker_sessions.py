@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.shell import run_at_terminal
 from tests.support.waiting import wait_until
-from tests.workers.running import Works, stop
+from tests.workers.running import WorkerTestbed, stop
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,9 +24,9 @@ TAKE_OVER = (
 
 
 @pytest.fixture
-def readers(repository: Path) -> Works:
+def readers(repository: Path) -> WorkerTestbed:
     """Workers that may only look, as they are by default."""
-    works = Works(repository)
+    works = WorkerTestbed(repository)
     text = (works.root / "landlane.toml").read_text(encoding="utf-8").replace('role = "code"\n', "")
     (works.root / "landlane.toml").write_text(text, encoding="utf-8")
     works.git("commit", "--quiet", "--all", "-m", "Without a role")
@@ -37,7 +37,7 @@ def readers(repository: Path) -> Works:
     "hands.a-question-loses-no-change",
     "Changes a worker returns while a person is asked are kept on the branch of its attempt.",
 )
-def test_work_returned_before_an_answer_is_kept(readers: Works) -> None:
+def test_work_returned_before_an_answer_is_kept(readers: WorkerTestbed) -> None:
     works = readers
     asked = "landlane gate ask T1 --why 'Say it?' --json > asked.json; test $? = 7 && rm asked.json"
     task = works.add(
@@ -66,7 +66,7 @@ def test_work_returned_before_an_answer_is_kept(readers: Works) -> None:
 HAND_OVER = "landlane handoff T1 --to bob --next 'go on' --json; sleep 30"
 
 
-def run_until_handed_over(works: Works) -> None:
+def run_until_handed_over(works: WorkerTestbed) -> None:
     """Run until the worker that handed its task over has ended."""
     process = works.begin()
     wait_until(lambda: works.shell.run("handoff", "show", "T1").exit == 0)
@@ -74,7 +74,7 @@ def run_until_handed_over(works: Works) -> None:
     stop(process)
 
 
-def test_unfinished_work_is_saved_after_a_handoff(readers: Works) -> None:
+def test_unfinished_work_is_saved_after_a_handoff(readers: WorkerTestbed) -> None:
     works = readers
     task = works.add("Half of it", "a.txt", script={"run": f"echo half > a.txt; {HAND_OVER}"})
 
@@ -87,7 +87,7 @@ def test_unfinished_work_is_saved_after_a_handoff(readers: Works) -> None:
     assert [path.read_text() for path in works.root.parent.rglob("*/a.txt")] == ["half\n"]
 
 
-def test_a_link_in_place_of_the_checkout_is_not_saved(readers: Works, tmp_path: Path) -> None:
+def test_a_link_in_place_of_the_checkout_is_not_saved(readers: WorkerTestbed, tmp_path: Path) -> None:
     """Whoever saves it does so outside the sandbox, and sees more than the worker may."""
     private = tmp_path / "private"
     private.mkdir()

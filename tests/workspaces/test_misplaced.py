@@ -34,7 +34,7 @@ pytestmark = pytest.mark.integration
 FILES = {"src/a.py": "one\ntwo\nthree\n", "src/b.py": "b\n", "run.sh": "#!/bin/sh\n"}
 
 
-class Scene:
+class MisplacedTestbed:
     """A repository whose main checkout somebody else may write to, and workers in workspaces beside it."""
 
     def __init__(self, root: Path) -> None:
@@ -97,8 +97,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    made = Scene(make_repository(tmp_path / "main", files=FILES))
+def scene(tmp_path: Path) -> Iterator[MisplacedTestbed]:
+    made = MisplacedTestbed(make_repository(tmp_path / "main", files=FILES))
     yield made
     made.repo.close()
 
@@ -106,7 +106,9 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 # ------------------------------------------------------------------------------------------- finding
 
 
-def test_a_change_in_the_main_checkout_belongs_to_the_workspace_of_its_holder(scene: Scene) -> None:
+def test_a_change_in_the_main_checkout_belongs_to_the_workspace_of_its_holder(
+    scene: MisplacedTestbed,
+) -> None:
     scene.worker("ann", "src/**")
     (scene.root / "src" / "a.py").write_text("changed\n")
     (scene.root / "src" / "new.py").write_text("new\n")
@@ -121,7 +123,7 @@ def test_a_change_in_the_main_checkout_belongs_to_the_workspace_of_its_holder(sc
     }
 
 
-def test_changes_of_a_holder_where_it_works_are_not_misplaced(scene: Scene) -> None:
+def test_changes_of_a_holder_where_it_works_are_not_misplaced(scene: MisplacedTestbed) -> None:
     _, own = scene.worker("ann", "src/a.py")
     scene.claim(join(scene.repo, "bob").session, "src/b.py")
     (own / "src" / "a.py").write_text("mine\n")
@@ -132,7 +134,7 @@ def test_changes_of_a_holder_where_it_works_are_not_misplaced(scene: Scene) -> N
 
 
 @pytest.mark.parametrize("kind", ["worktree", "clone"])
-def test_a_change_in_the_workspace_of_another_is_a_stray(scene: Scene, kind: str) -> None:
+def test_a_change_in_the_workspace_of_another_is_a_stray(scene: MisplacedTestbed, kind: str) -> None:
     scene.worker("ann", "src/a.py")
     _, other = scene.worker("bob", "src/b.py", kind=kind)
     (other / "src" / "a.py").write_text("in bob's workspace\n")
@@ -142,7 +144,9 @@ def test_a_change_in_the_workspace_of_another_is_a_stray(scene: Scene, kind: str
     assert git(other, "status", "--porcelain") == ""
 
 
-def test_with_several_workspaces_the_target_must_be_named_unless_the_claim_has_a_task(scene: Scene) -> None:
+def test_with_several_workspaces_the_target_must_be_named_unless_the_claim_has_a_task(
+    scene: MisplacedTestbed,
+) -> None:
     session, _ = scene.worker("ann", "src/b.py", task="T1")
     scene.worker("ann", task="T2")
     scene.claim(session, "src/a.py", task="T2")
@@ -156,7 +160,7 @@ def test_with_several_workspaces_the_target_must_be_named_unless_the_claim_has_a
     assert scene.move("src/b.py", to="T1") == ["src/b.py to W1"]
 
 
-def test_the_doctor_reports_misplaced_changes_and_how_to_move_them(scene: Scene) -> None:
+def test_the_doctor_reports_misplaced_changes_and_how_to_move_them(scene: MisplacedTestbed) -> None:
     scene.worker("ann", "src/**")
     (scene.root / "README.md").write_text("unknown is no trouble\n")
     well = next(check for check in examine(str(scene.root)) if check.name == "misplaced changes")
@@ -172,7 +176,7 @@ def test_the_doctor_reports_misplaced_changes_and_how_to_move_them(scene: Scene)
 # -------------------------------------------------------------------------------------------- moving
 
 
-def test_all_of_a_change_is_moved_and_the_old_place_is_as_committed(scene: Scene) -> None:
+def test_all_of_a_change_is_moved_and_the_old_place_is_as_committed(scene: MisplacedTestbed) -> None:
     _, own = scene.worker("ann", "src/**", "run.sh", "link")
     (scene.root / "src" / "a.py").write_text("changed\n")
     (scene.root / "src" / "b.py").unlink()
@@ -194,7 +198,7 @@ def test_all_of_a_change_is_moved_and_the_old_place_is_as_committed(scene: Scene
     assert scene.strays() == {}
 
 
-def test_changes_of_both_sides_are_merged(scene: Scene) -> None:
+def test_changes_of_both_sides_are_merged(scene: MisplacedTestbed) -> None:
     _, own = scene.worker("ann", "src/a.py")
     (own / "src" / "a.py").write_text("ONE\ntwo\nthree\n")
     (scene.root / "src" / "a.py").write_text("one\ntwo\nTHREE\n")
@@ -206,7 +210,9 @@ def test_changes_of_both_sides_are_merged(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("theirs", ["ONE!\ntwo\nthree\n", None, "ONE\ntwo\0three\n"])
-def test_nothing_is_moved_if_both_sides_changed_the_same_lines(scene: Scene, theirs: str | None) -> None:
+def test_nothing_is_moved_if_both_sides_changed_the_same_lines(
+    scene: MisplacedTestbed, theirs: str | None
+) -> None:
     _, own = scene.worker("ann", "src/**")
     (scene.root / "src" / "a.py").write_text("ONE\ntwo\nthree\n")
     (scene.root / "src" / "new.py").write_text("new\n")
@@ -225,7 +231,7 @@ def test_nothing_is_moved_if_both_sides_changed_the_same_lines(scene: Scene, the
     assert not (own / "src" / "new.py").exists()
 
 
-def test_a_move_that_fails_is_rolled_back(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_move_that_fails_is_rolled_back(scene: MisplacedTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
     _, own = scene.worker("ann", "src/**")
     (scene.root / "src" / "a.py").write_text("changed\n")
     (scene.root / "src" / "new.py").write_text("new\n")
@@ -242,7 +248,7 @@ def test_a_move_that_fails_is_rolled_back(scene: Scene, monkeypatch: pytest.Monk
     assert git(own, "status", "--porcelain") == ""
 
 
-def test_a_move_can_be_undone_by_rescues_and_is_in_the_journal(scene: Scene) -> None:
+def test_a_move_can_be_undone_by_rescues_and_is_in_the_journal(scene: MisplacedTestbed) -> None:
     _, own = scene.worker("ann", "src/**")
     (scene.root / "src" / "a.py").write_text("stray\n")
     (own / "src" / "b.py").write_text("mine\n")
@@ -255,12 +261,12 @@ def test_a_move_can_be_undone_by_rescues_and_is_in_the_journal(scene: Scene) -> 
     assert entries[0]["rescues"] == [rescue for _, rescue in moved.rescues]
 
 
-def test_named_paths_are_moved_alone_also_from_inside_the_workspace(scene: Scene) -> None:
+def test_named_paths_are_moved_alone_also_from_inside_the_workspace(scene: MisplacedTestbed) -> None:
     _, own = scene.worker("ann", "src/**")
     for name in ("a.py", "b.py"):
         (scene.root / "src" / name).write_text("changed\n")
 
-    inside = Scene(own)
+    inside = MisplacedTestbed(own)
     try:
         assert inside.move("src/a.py", cwd=own) == ["src/a.py to W1"]
     finally:
@@ -269,7 +275,7 @@ def test_named_paths_are_moved_alone_also_from_inside_the_workspace(scene: Scene
     assert scene.status() == " M src/b.py\n"
 
 
-def test_an_unclaimed_change_is_moved_only_if_named_with_its_workspace(scene: Scene) -> None:
+def test_an_unclaimed_change_is_moved_only_if_named_with_its_workspace(scene: MisplacedTestbed) -> None:
     _, own = scene.worker("ann", "src/**")
     (scene.root / "README.md").write_text("new\n")
 
@@ -283,7 +289,7 @@ def test_an_unclaimed_change_is_moved_only_if_named_with_its_workspace(scene: Sc
     assert not (scene.root / "README.md").exists()
 
 
-def test_a_change_is_not_moved_to_the_workspace_of_another(scene: Scene) -> None:
+def test_a_change_is_not_moved_to_the_workspace_of_another(scene: MisplacedTestbed) -> None:
     scene.worker("ann", "src/a.py")
     scene.worker("bob")
     (scene.root / "src" / "a.py").write_text("ann's\n")
@@ -293,7 +299,7 @@ def test_a_change_is_not_moved_to_the_workspace_of_another(scene: Scene) -> None
     assert error.value.facts["holder"] == "ann"
 
 
-def test_changes_in_the_right_place_and_unchanged_files_are_not_moved(scene: Scene) -> None:
+def test_changes_in_the_right_place_and_unchanged_files_are_not_moved(scene: MisplacedTestbed) -> None:
     scene.worker("ann", "src/a.py")
     scene.claim(join(scene.repo, "bob").session, "src/b.py")
     (scene.root / "src" / "b.py").write_text("bob works here\n")
@@ -305,7 +311,7 @@ def test_changes_in_the_right_place_and_unchanged_files_are_not_moved(scene: Sce
     assert error.value.code == "NOT_MISPLACED"
 
 
-def test_a_link_in_the_workspace_is_not_followed(scene: Scene, tmp_path: Path) -> None:
+def test_a_link_in_the_workspace_is_not_followed(scene: MisplacedTestbed, tmp_path: Path) -> None:
     _, own = scene.worker("ann", "src/**")
     outside = tmp_path / "outside"
     outside.mkdir()

@@ -34,7 +34,7 @@ disk_floor = "1GB"
 """
 
 
-class CutOff(Exception):
+class ProcessEnds(Exception):
     """The process ends here."""
 
 
@@ -135,9 +135,9 @@ def test_an_interrupted_open_leaves_the_files_of_others(
         else:
             git(testbed.repository, "worktree", "add", "--quiet", "-b", "own", str(foreign))
         (foreign / "mine.txt").write_text("mine\n")
-        raise CutOff(step)
+        raise ProcessEnds(step)
 
-    with pytest.raises(CutOff):
+    with pytest.raises(ProcessEnds):
         testbed.open(task, kind=kind, on_step=appear)
 
     assert (foreign / "mine.txt").read_text() == "mine\n"
@@ -151,9 +151,9 @@ def test_an_interrupted_open_leaves_the_files_of_others(
 def test_an_interrupted_open_leaves_nothing_of_its_own(testbed: WorkspaceTestbed, kind: str, at: str) -> None:
     def cut(step: str) -> None:
         if step == at:
-            raise CutOff(step)
+            raise ProcessEnds(step)
 
-    with pytest.raises(CutOff):
+    with pytest.raises(ProcessEnds):
         testbed.open(kind=kind, on_step=cut)
 
     assert testbed.leftovers() == []

@@ -29,7 +29,7 @@ from landlane.state.numbers import AllocatedNumber
 from landlane.state.steps import CompletedStep
 from landlane.state.to_json import slot_outcome_json, stale_json
 from landlane.stats.metrics import Stats
-from landlane.store.journal_chain import Entry, JournalCheck
+from landlane.store.journal_chain import JournalCheck, JournalEntry
 from landlane.tasks import add, pick, retry_rules
 from landlane.tasks.evidence import Completion
 from landlane.tasks.import_checklist import Imported
@@ -57,11 +57,11 @@ _PUBLIC: dict[type, type] = {
     for module, internals in {
         claim_values: (
             claims.Claim, claims.Holding, claims.Refusal, claims.Taken, claims.Refused, check.PathCheck,
-            sessions.Session, Entry, JournalCheck,
+            sessions.Session, JournalCheck,
         ),
         task_values: (
             Task, Lesson, add.Added, add.LooksAlike, AddedPlan, Imported, pick.Picked, pick.NothingReady,
-            Completion, retry_rules.Decision, retry_rules.Lineage, Pool, fanout.Fan, SplitTask, Handoff,
+            Completion, retry_rules.Lineage, Pool, fanout.Fan, SplitTask, Handoff,
             Accepted, Gate, ReviewEntry, Review, Landing,
         ),
         shared_values: (
@@ -72,6 +72,7 @@ _PUBLIC: dict[type, type] = {
     }.items()
     for internal in internals
 }  # fmt: skip
+_PUBLIC.update({JournalEntry: claim_values.Entry, retry_rules.RetryDecision: task_values.Decision})
 _IN_STORE_TIME = (claims.Claim, claims.Refusal, sessions.Session, sessions.Slot, Task)
 
 
@@ -156,7 +157,7 @@ _SPECIAL: dict[type, Callable[[Any, Store], dict[str, Any]]] = {
     slot_kinds.SlotRefused: lambda item, store: _sentences(slot_outcome_json(item, store)[0]),
     add.LooksAlike: _looks_alike,
     pick.NothingReady: _nothing_ready,
-    Entry: lambda item, _: {"data": item.facts()},
+    JournalEntry: lambda item, _: {"data": item.facts()},
     Task: lambda item, _: {"paths": task_paths(item), "branch": item.branch if item.attempt else ""},
     retry_rules.Lineage: lambda item, _: {"held": {task: _moment(at) for task, at in item.held.items()}},
 }

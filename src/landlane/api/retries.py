@@ -7,8 +7,7 @@ from landlane.state.steps import find_step
 from landlane.tasks.lineage import lineage_of
 from landlane.tasks.records import get_task, task_history
 from landlane.tasks.retry import end_attempt
-from landlane.tasks.retry_rules import AttemptEnd, RetryOutcome
-from landlane.tasks.retry_rules import Decision as MadeDecision
+from landlane.tasks.retry_rules import AttemptEnd, RetryDecision, RetryOutcome
 from landlane.tasks.worker_pool import get_pool, pause_pool, resume_pool
 
 TYPE_CHECKING = False
@@ -54,7 +53,7 @@ class Retries(SessionView):
         found = get_task(repo, task)
         done = find_step(repo, key) if key else None
         if done is not None:
-            decided = MadeDecision(outcome=RetryOutcome(done.about), task=found, why=found.why)
+            decided = RetryDecision(outcome=RetryOutcome(done.about), task=found, why=found.why)
             return self._public(decided)
         end = AttemptEnd(
             code=code,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from landlane.claims.json_types import ClaimJson
     from landlane.repository import Repository
     from landlane.store.interface import Store
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
     from landlane.tasks.json_types import TaskJson
 
 
@@ -81,7 +81,7 @@ def detect_restore(store: Store, folder: str) -> None:
         return  # another process was quicker
 
 
-def _readable_entries(path: str) -> Iterator[Entry]:
+def _readable_entries(path: str) -> Iterator[JournalEntry]:
     """Yield the entries of a journal file up to the first invalid line."""
     try:
         yield from read_journal(path)
@@ -258,7 +258,7 @@ class Mirror:
         write_atomically(path, text + "\n")
 
 
-def read_tail(path: str) -> tuple[Entry | None, int]:
+def read_tail(path: str) -> tuple[JournalEntry | None, int]:
     """Return the last complete entry of a journal file, and the offset of its end."""
     try:
         with open(path, "rb", opener=open_regular) as file:
@@ -275,7 +275,7 @@ def read_tail(path: str) -> tuple[Entry | None, int]:
         return None, 0
 
 
-def _last_full_entry(raw: bytes) -> tuple[Entry | None, int]:
+def _last_full_entry(raw: bytes) -> tuple[JournalEntry | None, int]:
     end = raw.rfind(b"\n") + 1
     while end > 0:
         start = raw.rfind(b"\n", 0, end - 1) + 1
@@ -286,7 +286,7 @@ def _last_full_entry(raw: bytes) -> tuple[Entry | None, int]:
     return None, 0
 
 
-def read_journal(path: str) -> Iterator[Entry]:
+def read_journal(path: str) -> Iterator[JournalEntry]:
     """Yield all entries of a journal file.
 
     Raises:

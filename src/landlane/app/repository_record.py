@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from landlane.store.interface import Snapshot, Store, Transaction
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
 
 
 TABLES = (  # those with a column for the repository
@@ -120,7 +120,7 @@ def change_case(store: Store, *, ignore_case: bool) -> None:
     store.change(work, areas={"": True})
 
 
-def newest_epoch(entries: Iterable[Entry]) -> int:
+def newest_epoch(entries: Iterable[JournalEntry]) -> int:
     """Return the highest epoch in these entries."""
     newest = 0
     for entry in entries:

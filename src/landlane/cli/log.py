@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.cli.command import CommandCall
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
 
 _SINCE = ["--since", "2d"]
 _MOST_SHOWN = 50  # without --since, --after or --last
@@ -57,7 +57,7 @@ def _titles(call: CommandCall) -> dict[str, str]:
 
 def _text(
     call: CommandCall,
-    entries: Sequence[Entry],
+    entries: Sequence[JournalEntry],
     titles: Mapping[str, str],
     *,
     is_limited: bool,
@@ -81,7 +81,7 @@ def _text(
     return "\n".join([*lines, *([_filters(shown)] if is_limited and has_filters else [])])
 
 
-def _filters(entries: Sequence[Entry]) -> str:
+def _filters(entries: Sequence[JournalEntry]) -> str:
     """Return how to see less, with the last task and the last path that the entries name."""
     facts = [entry.facts() for entry in reversed(entries)]
     tasks = (str(one["task"]) for one in facts if isinstance(one.get("task"), str) and one["task"])
@@ -90,7 +90,7 @@ def _filters(entries: Sequence[Entry]) -> str:
     return f"Filter: {', '.join(call_text(['log', *words]) for words in (*([one] for one in about), _SINCE))}"
 
 
-def _line(call: CommandCall, entry: Entry, titles: Mapping[str, str]) -> str:
+def _line(call: CommandCall, entry: JournalEntry, titles: Mapping[str, str]) -> str:
     if not call.terminal.is_verbose:
         return in_one_line(entry_line(entry, titles))
     return in_one_line(

@@ -131,7 +131,7 @@ def parse(words: Sequence[str]) -> ParsedCall:
     Raises:
         Malformed: the words are not a valid call; the hint is a call that works.
     """
-    reader = _Reader(words)
+    reader = _CommandLineReader(words)
     while (word := reader.take()) is not None:
         if word == "--":
             reader.read_rest()
@@ -142,7 +142,7 @@ def parse(words: Sequence[str]) -> ParsedCall:
     return reader.finish()
 
 
-class _Reader:
+class _CommandLineReader:
     """Reads one call from left to right; options may stand before and after the arguments."""
 
     def __init__(self, words: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from landlane.plans.add_tasks import add_plan, check_here
 from landlane.plans.model import MOST_CHARACTERS
 from landlane.plans.parse import read_plan
 from landlane.plans.to_json import plan_json, plan_text
-from landlane.settings.locate import Place, excerpt
+from landlane.settings.locate import LineSpan, excerpt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _locate(error: Malformed, name: str, source: str) -> Malformed:
     written = source.splitlines()[line - 1]
     word = str(error.facts.pop("word", ""))
     column = written.find(word) if word in written else len(written) - len(written.lstrip())
-    place = Place(line=line, column=column + 1, length=len(word) or len(written.strip()))
+    place = LineSpan(line=line, column=column + 1, length=len(word) or len(written.strip()))
     error.message = f"{name}:{line}: {error.message.removeprefix(f'line {line}: ')}"
     error.facts["excerpt"] = excerpt(source, place, str(error.facts.pop("remark", "")))
     return error

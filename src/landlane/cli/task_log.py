@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.cli.command import CommandCall
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
     from landlane.tasks.model import Attempt, Task
 
 _STAMP = len("2026-01-31T12:00:00Z")
@@ -50,7 +50,7 @@ def log(call: CommandCall, task: str, attempt: str, follow: bool) -> int:
     return call.terminal.answer(answer, "\n".join(lines))
 
 
-def _history_lines(call: CommandCall, history: Sequence[Entry], task: Task) -> Iterator[str]:
+def _history_lines(call: CommandCall, history: Sequence[JournalEntry], task: Task) -> Iterator[str]:
     """Yield the entries under their days; bookkeeping only with -v."""
     now, day = call.wall_now(), ""
     for entry in history:

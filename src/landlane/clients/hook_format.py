@@ -10,7 +10,7 @@ import json
 
 from landlane.clients.model import CLIENTS
 from landlane.errors import Malformed
-from landlane.protocol.hook_events import EventKind, HookEvent, HookOutput, ToolAction, Verdict
+from landlane.protocol.hook_events import HookEvent, HookEventKind, HookOutput, HookVerdict, ToolAction
 from landlane.text import in_lines
 
 TYPE_CHECKING = False
@@ -42,18 +42,18 @@ class ClientHooks:
     name: str
     tools: ClientTools
     before_tool: str  # the event before a tool call
-    kinds: Mapping[str, EventKind]
+    kinds: Mapping[str, HookEventKind]
     other_guards: tuple[str, ...] = ()  # events besides `before_tool` at which a failure refuses
     unguarded_exit_code = 0  # after a failure at any other event
     most_bytes = 0  # of a text, where the client cuts longer ones
-    context_kinds: tuple[EventKind, ...] = (  # at these, the client gives a text to the model
-        EventKind.START,
-        EventKind.PROMPT,
-        EventKind.BEFORE,
-        EventKind.AFTER,
-        EventKind.CHILD_START,
+    context_kinds: tuple[HookEventKind, ...] = (  # at these, the client gives a text to the model
+        HookEventKind.START,
+        HookEventKind.PROMPT,
+        HookEventKind.BEFORE,
+        HookEventKind.AFTER,
+        HookEventKind.CHILD_START,
     )
-    user_kinds: tuple[EventKind, ...] = ()  # at these, it shows a text to its user only
+    user_kinds: tuple[HookEventKind, ...] = ()  # at these, it shows a text to its user only
 
     def read(self, event_name: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEvent:
         """Read what the client writes to a hook's standard input; `event_name` is from the hook's command.
@@ -72,21 +72,21 @@ class ClientHooks:
             "agent": get_text(payload, keys.agent),
             "cwd": get_text(payload, "cwd") or environment.get(CLIENTS[self.name].project_variable, ""),
         }
-        if kind in (EventKind.BEFORE, EventKind.AFTER):
+        if kind in (HookEventKind.BEFORE, HookEventKind.AFTER):
             fields["source"] = FAILED if name.endswith("Failure") else ""
             fields["call"] = get_text(payload, "tool_use_id")
             fields |= self.read_tool(payload, fields["cwd"])
-        elif kind in (EventKind.STOP, EventKind.CHILD_STOP):
+        elif kind in (HookEventKind.STOP, HookEventKind.CHILD_STOP):
             fields["is_again"] = payload.get("stop_hook_active") is True
             fields["is_background"] = bool(payload.get("background_tasks"))
         else:
             fields["source"] = get_text(payload, "source") or get_text(payload, "reason")
         return HookEvent(**fields)
 
-    def kind_of(self, name: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> EventKind:
+    def kind_of(self, name: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEventKind:
         """Return the kind of an event."""
         del payload, environment
-        return self.kinds.get(name, EventKind.OTHER)
+        return self.kinds.get(name, HookEventKind.OTHER)
 
     def read_tool(self, payload: Mapping[str, Any], cwd: str) -> dict[str, Any]:
         """Return the fields of a `HookEvent` that say which tool is called, with which files or command."""
@@ -118,12 +118,15 @@ class ClientHooks:
     def render(self, event: HookEvent, answer: HookAnswer) -> HookOutput:
         """Write an answer in the form that the client obeys at this event."""
         text = shorten(answer.text, self.most_bytes) if self.most_bytes else answer.text
-        if answer.verdict == Verdict.DENY and event.kind == EventKind.BEFORE:
+        if answer.verdict == HookVerdict.DENY and event.kind == HookEventKind.BEFORE:
             return self.deny(text)
-        if answer.verdict == Verdict.DENY and event.kind in (EventKind.PROMPT, EventKind.SETTINGS):
+        if answer.verdict == HookVerdict.DENY and event.kind in (
+            HookEventKind.PROMPT,
+            HookEventKind.SETTINGS,
+        ):
             return block(text)
-        is_end = event.kind in (EventKind.STOP, EventKind.CHILD_STOP)
-        if answer.verdict == Verdict.HOLD and is_end and not event.is_again:
+        is_end = event.kind in (HookEventKind.STOP, HookEventKind.CHILD_STOP)
+        if answer.verdict == HookVerdict.HOLD and is_end and not event.is_again:
             # Held once: an agent that cannot do what is asked must be able to end.
             return block(text)
         if text and event.kind in self.context_kinds:

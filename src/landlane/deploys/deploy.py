@@ -77,7 +77,7 @@ def deploy(
             code="DEPLOY_NESTED",
             hint="deploy once, outside the deploy command",
         )
-    hold = _Hold(repo, session, target, wait_ms)
+    hold = _TargetHolder(repo, session, target, wait_ms)
     try:
         for abandoned, child in records.list_abandoned(repo, target.name):
             repo.report(f"{abandoned.id} by {abandoned.agent} never finished; recorded as failed")
@@ -93,7 +93,7 @@ def deploy(
     raise ask_for_deploy(repo, session, outcome)
 
 
-class _Hold:
+class _TargetHolder:
     """The lease of this process on a target, and the claim."""
 
     lease: RunnerLease
@@ -214,7 +214,7 @@ def _signal_group(pid: int, number: int) -> None:
 
 
 def _deploy_alone(
-    repo: Repository, hold: _Hold, command: Sequence[str], out: int, err: int
+    repo: Repository, hold: _TargetHolder, command: Sequence[str], out: int, err: int
 ) -> Deploy | dict[str, str]:
     """Check, run and verify; return the deploy, or what a person must approve first."""
     # Read again, because the deploy that was waited for may have changed the settings.
@@ -255,7 +255,7 @@ def _deploy_alone(
         raise
 
 
-def _run(hold: _Hold, begun: Deploy, command: Sequence[str], out: int, err: int) -> ChildResult:
+def _run(hold: _TargetHolder, begun: Deploy, command: Sequence[str], out: int, err: int) -> ChildResult:
     """Run the command; processes that it started do not outlive it."""
     processes, group = hold.repo.processes, 0
     child: Process | None = None
@@ -296,7 +296,7 @@ def _find_change(repo: Repository, target: DeployTarget, commit: str) -> str:
     return f"{changed[0]} changed while the command ran" if changed else ""
 
 
-def _verify(hold: _Hold, begun: Deploy) -> tuple[str, str] | None:
+def _verify(hold: _TargetHolder, begun: Deploy) -> tuple[str, str] | None:
     """Run the check of the target; return the reason and the output if it fails."""
     repo, settings = hold.repo, hold.target.settings
     if not settings.verify:

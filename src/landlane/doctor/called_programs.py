@@ -52,7 +52,7 @@ def programs_called(text: str) -> list[str]:
     """Return the programs and scripts that a shell text calls for certain: paths, or names for PATH."""
     if len(text) > _MOST_TEXT or _ARRAY.search(text):
         return []
-    collector = _Collector()
+    collector = _ProgramCollector()
     try:
         collector.parse(text, WorkingFolder(), 0)
     except RecursionError:
@@ -84,7 +84,7 @@ def is_shell_script(line: str) -> bool:
     return bool(names) and (names[0] in _SHELLS or (names[0] == "env" and names[-1] in _SHELLS))
 
 
-class _Collector:
+class _ProgramCollector:
     """Collects the simple commands of a text, in order, without those in substitutions."""
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ class _Collector:
 class _Scanner(ShellScanner):
     """Tracks for the collector which operator precedes a command."""
 
-    def __init__(self, collector: _Collector, text: str, folder: WorkingFolder, depth: int) -> None:
+    def __init__(self, collector: _ProgramCollector, text: str, folder: WorkingFolder, depth: int) -> None:
         super().__init__(collector, text, folder, depth)
         self._collector = collector
 

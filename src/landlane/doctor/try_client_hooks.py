@@ -28,7 +28,7 @@ from landlane.merge.json_source import NotJson
 from landlane.merge.value_tree import is_list, is_table
 from landlane.patterns.pattern import parse
 from landlane.processes.child import Child
-from landlane.protocol.hook_events import EventKind, HookEvent
+from landlane.protocol.hook_events import HookEvent, HookEventKind
 from landlane.sessions.join import join, leave
 from landlane.values import replace, value
 from landlane.workspaces.unauthorized_writes import CLEARED, end_breach, list_breaches
@@ -122,7 +122,7 @@ class CanarySession:
     def end(self) -> None:
         """End every session that this trial started."""
         for session in self._sessions:
-            event = HookEvent(client=self.client, kind=EventKind.END, session=session, cwd=self._root)
+            event = HookEvent(client=self.client, kind=HookEventKind.END, session=session, cwd=self._root)
             try:
                 handle(self._repo, event, {})
             except LandlaneError:
@@ -157,7 +157,7 @@ class CanarySession:
                 event: HookEvent = self._hooks.read(word, payload, canary.variables)
             except LandlaneError:
                 continue
-            if event.kind == EventKind.AFTER and event.tool == before.tool:
+            if event.kind == HookEventKind.AFTER and event.tool == before.tool:
                 return replace(canary, event_name=word, payload=payload)
         return None
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.settings.model import Settings
     from landlane.store.interface import Snapshot
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
 
 
 _JOURNAL = "journal"
@@ -71,11 +71,11 @@ def _record_journal_events(repo: Repository, settings: Settings) -> list[Recorde
         events += record_progress(repo, settings, _JOURNAL, before, after, detected)
 
 
-def _newest_at(page: Sequence[Entry], kinds: str | tuple[str, ...], known: int) -> int:
+def _newest_at(page: Sequence[JournalEntry], kinds: str | tuple[str, ...], known: int) -> int:
     return max((entry.at for entry in page if entry.kind.startswith(kinds)), default=known)
 
 
-def _detect_in_page(snapshot: Snapshot, page: Sequence[Entry]) -> Iterator[DetectedEvent]:
+def _detect_in_page(snapshot: Snapshot, page: Sequence[JournalEntry]) -> Iterator[DetectedEvent]:
     lapsed: dict[tuple[str, str], dict[int, str]] = {}
     for entry in page:
         if entry.kind in _SESSION_DEATHS:
@@ -95,7 +95,7 @@ def _detect_in_page(snapshot: Snapshot, page: Sequence[Entry]) -> Iterator[Detec
         yield _stale_claims_event(session, agent, stale, "did not renew it in time; it is free")
 
 
-def _detect_dead_letter(snapshot: Snapshot, entry: Entry) -> Iterator[DetectedEvent]:
+def _detect_dead_letter(snapshot: Snapshot, entry: JournalEntry) -> Iterator[DetectedEvent]:
     """Detect a task that failed for good; a person may fix the cause and try it again."""
     facts = entry.facts()
     task = find_task(snapshot, facts["task"])

@@ -21,7 +21,7 @@ _ABSENT = "000000"
 _MOST_HOPS = 40
 
 
-class ChangeKind(StrEnum):
+class TreeChangeKind(StrEnum):
     """How a path differs between two trees."""
 
     ADDED = "added"
@@ -49,12 +49,12 @@ class TreeChange:
         return self.new_mode, self.new_oid
 
     @property
-    def kind(self) -> ChangeKind:
+    def kind(self) -> TreeChangeKind:
         if self.is_addition:
-            return ChangeKind.ADDED
+            return TreeChangeKind.ADDED
         if self.is_deletion:
-            return ChangeKind.DELETED
-        return ChangeKind.MODE if self.old_oid == self.new_oid else ChangeKind.CHANGED
+            return TreeChangeKind.DELETED
+        return TreeChangeKind.MODE if self.old_oid == self.new_oid else TreeChangeKind.CHANGED
 
     @property
     def is_addition(self) -> bool:

@@ -19,10 +19,10 @@ from landlane.hooks.dispatch import handle
 from landlane.hooks.edit import real_path
 from landlane.protocol.hook_events import (
     NOTHING,
-    EventKind,
+    HookEventKind,
     HookOutput,
+    HookVerdict,
     ToolAction,
-    Verdict,
     deny,
     is_guarded,
 )
@@ -64,7 +64,7 @@ def answer(
     try:
         document = _document(payload)
         event = hooks.read(word, document, environment)
-        if event.kind == EventKind.AFTER and event.tool == ToolAction.SHELL:
+        if event.kind == HookEventKind.AFTER and event.tool == ToolAction.SHELL:
             event = replace(event, exit_code=exit_code_of(event, document))
     except Exception as error:  # noqa: BLE001 - an internal error is a refusal, whatever it was
         return hooks.refuse(word, f"{_REFUSED}its input cannot be read ({_said(error)})")
@@ -88,7 +88,7 @@ def _judge(
         answers = [_ask(open_at(folder), event, environment) for folder in _folders(event, environment)]
     except Exception as error:  # noqa: BLE001 - an internal error is a refusal, whatever it was
         return deny(f"{_REFUSED}{_said(error)}") if is_guarded(event) else NOTHING
-    refused = [answer for answer in answers if answer.verdict == Verdict.DENY]
+    refused = [answer for answer in answers if answer.verdict == HookVerdict.DENY]
     return next(iter(refused + [answer for answer in answers if answer.text] + answers), NOTHING)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from landlane.hooks.edit import real_path
-from landlane.protocol.hook_events import EventKind, ToolAction, is_own_tool
+from landlane.protocol.hook_events import HookEventKind, ToolAction, is_own_tool
 from landlane.sessions.tool_calls import mask_command
 
 TYPE_CHECKING = False
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from landlane.protocol.hook_events import HookEvent
 
 _BY_KIND = {
-    EventKind.START: "starting",
-    EventKind.CHILD_START: "starting",
-    EventKind.PROMPT: "reading a prompt",
-    EventKind.STOP: "finished its turn",
+    HookEventKind.START: "starting",
+    HookEventKind.CHILD_START: "starting",
+    HookEventKind.PROMPT: "reading a prompt",
+    HookEventKind.STOP: "finished its turn",
 }
 
 
 def describe_action(root: str, event: HookEvent) -> str:
     """Return what the session does; empty if the event does not show it. `root` is that of the checkout."""
-    if event.kind not in (EventKind.BEFORE, EventKind.AFTER):
+    if event.kind not in (HookEventKind.BEFORE, HookEventKind.AFTER):
         return _BY_KIND.get(event.kind, "")
     if event.tool == ToolAction.SHELL:
         return mask_command(event.command)

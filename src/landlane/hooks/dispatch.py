@@ -10,10 +10,10 @@ from landlane.hooks.edit import check_edit, note_edit, note_named
 from landlane.ids import digest
 from landlane.protocol.hook_events import (
     NOTHING,
-    EventKind,
     HookAnswer,
+    HookEventKind,
+    HookVerdict,
     ToolAction,
-    Verdict,
     deny,
     inform,
     is_own_tool,
@@ -85,8 +85,8 @@ def was_given(session: Session, environment: Mapping[str, str]) -> bool:
 
 def _may_run_commands(event: HookEvent) -> bool:
     """Return whether commands may follow that are attributed by their process."""
-    return event.kind in (EventKind.START, EventKind.PROMPT) or (
-        event.kind == EventKind.BEFORE and event.tool == ToolAction.SHELL
+    return event.kind in (HookEventKind.START, HookEventKind.PROMPT) or (
+        event.kind == HookEventKind.BEFORE and event.tool == ToolAction.SHELL
     )
 
 
@@ -175,17 +175,17 @@ def handle(repo: Repository, event: HookEvent, environment: Mapping[str, str]) -
 
 
 def _handle(repo: Repository, event: HookEvent, environment: Mapping[str, str]) -> HookAnswer:
-    if event.kind == EventKind.END:
+    if event.kind == HookEventKind.END:
         return _end(repo, event, environment)
-    if event.kind == EventKind.CHILD_STOP:
+    if event.kind == HookEventKind.CHILD_STOP:
         return _end_child(repo, event)
-    if event.kind == EventKind.SETTINGS:
+    if event.kind == HookEventKind.SETTINGS:
         return _judge_settings(repo, event)
-    if event.kind == EventKind.OTHER:
+    if event.kind == HookEventKind.OTHER:
         return NOTHING
     caller = find_or_begin_session(repo, event, environment)
     answer = _answer(repo, caller, event)
-    is_refused = answer.verdict == Verdict.DENY
+    is_refused = answer.verdict == HookVerdict.DENY
     show_life(repo, caller.session, "" if is_refused else describe_action(repo.checkout.root, event))
     return answer
 
@@ -193,17 +193,17 @@ def _handle(repo: Repository, event: HookEvent, environment: Mapping[str, str]) 
 def _answer(repo: Repository, caller: BoundSession, event: HookEvent) -> HookAnswer:
     session = caller.session
     report = _report_earlier_calls(repo, session, event)
-    if event.kind == EventKind.BEFORE:
+    if event.kind == HookEventKind.BEFORE:
         if report:  # shown with the result of the tool
             _notify(repo, session.id, report)
         if caller.is_new:  # no start event came, so the fast path must not skip its briefing
             _notify(repo, session.id, _LATE)
         return _before(repo, session, event)
-    if event.kind == EventKind.STOP:
+    if event.kind == HookEventKind.STOP:
         return _stop(repo, session, event, report)
-    if event.kind in (EventKind.START, EventKind.CHILD_START):
+    if event.kind in (HookEventKind.START, HookEventKind.CHILD_START):
         return inform(_start(repo, session, event))
-    result = _after(repo, session, event) if event.kind == EventKind.AFTER else ""
+    result = _after(repo, session, event) if event.kind == HookEventKind.AFTER else ""
     return inform(_join((report, result, *_news(repo, session, event))))
 
 
@@ -229,9 +229,14 @@ def _report_earlier_calls(repo: Repository, session: Session, event: HookEvent) 
 
     If the check fails now, the event goes on and the next event checks again.
     """
-    if event.kind not in (EventKind.BEFORE, EventKind.AFTER, EventKind.PROMPT, EventKind.STOP):
+    if event.kind not in (
+        HookEventKind.BEFORE,
+        HookEventKind.AFTER,
+        HookEventKind.PROMPT,
+        HookEventKind.STOP,
+    ):
         return ""
-    is_check_due = event.kind in (EventKind.PROMPT, EventKind.STOP) or event.tool == ToolAction.SHELL
+    is_check_due = event.kind in (HookEventKind.PROMPT, HookEventKind.STOP) or event.tool == ToolAction.SHELL
     if not is_check_due and not list_open_calls(repo, session.id):
         return ""
     try:
@@ -248,7 +253,7 @@ def _before(repo: Repository, session: Session, event: HookEvent) -> HookAnswer:
         return NOTHING
     if event.tool == ToolAction.SHELL:
         answer = _shell_effects().before_shell(repo.require_git(), session, event)
-        if answer.verdict != Verdict.DENY:
+        if answer.verdict != HookVerdict.DENY:
             note_named(repo, session, event)
         return answer
     if is_own_tool(event.tool_name):
@@ -301,7 +306,7 @@ def _stop(repo: Repository, session: Session, event: HookEvent, report: str) -> 
     if unfinished and not should_point_out(repo, session, unfinished):
         unfinished = ""
     text = _join((report, unfinished))
-    return HookAnswer(verdict=Verdict.HOLD, text=text) if text else NOTHING
+    return HookAnswer(verdict=HookVerdict.HOLD, text=text) if text else NOTHING
 
 
 def _end(repo: Repository, event: HookEvent, environment: Mapping[str, str]) -> HookAnswer:
@@ -331,7 +336,7 @@ def _end_child(repo: Repository, event: HookEvent) -> HookAnswer:
     if child is None:
         return NOTHING
     parent = repo.store.view(lambda snapshot: find_parent(snapshot, child.id))
-    report = _report_earlier_calls(repo, child, replace(event, kind=EventKind.STOP))
+    report = _report_earlier_calls(repo, child, replace(event, kind=HookEventKind.STOP))
     if report and parent:
         _notify(repo, parent, f"{child.agent}, your subagent, got this at its end: {report}")
     forget_reads(repo, child.id)

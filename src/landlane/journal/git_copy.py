@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from landlane.git.discovery import Checkout
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
 
 REF = "refs/landlane/journal"
 _CHUNK = 1000  # entries in one file: a commit rewrites only the newest
@@ -84,7 +84,7 @@ def _import_script(tip: str, chunks: dict[str, list[str]]) -> bytes:
     return b"\n".join(lines) + b"\ndone\n"
 
 
-def read_journal_ref(checkout: Checkout) -> Iterator[Entry]:
+def read_journal_ref(checkout: Checkout) -> Iterator[JournalEntry]:
     """Return all committed entries.
 
     Raises:

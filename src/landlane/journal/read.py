@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from landlane.patterns.pattern import Pattern
     from landlane.repository import Repository
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
 
 
 PAGE = 1000
@@ -20,7 +20,7 @@ _LOOK_BACK = 5000
 _POLL_SECONDS = 2.0  # poll interval, in case a wake-up is lost
 
 
-def read_entries(repo: Repository, after: int = 0, most: int | None = None) -> Iterator[Entry]:
+def read_entries(repo: Repository, after: int = 0, most: int | None = None) -> Iterator[JournalEntry]:
     """Yield sealed entries in order, read page by page."""
     given = 0
     sweep_if_due(repo.store)
@@ -39,7 +39,9 @@ def last_position(repo: Repository) -> int:
     return entry.position if entry else 0
 
 
-def follow(repo: Repository, after: int, is_done: Callable[[], bool] = lambda: False) -> Iterator[Entry]:
+def follow(
+    repo: Repository, after: int, is_done: Callable[[], bool] = lambda: False
+) -> Iterator[JournalEntry]:
     """Yield entries as they come, forever, sleeping until woken."""
     listener = repo.store.listen()
     try:
@@ -52,10 +54,10 @@ def follow(repo: Repository, after: int, is_done: Callable[[], bool] = lambda: F
         listener.close()
 
 
-def find_last_claim_entry(repo: Repository, pattern: Pattern) -> Entry | None:
+def find_last_claim_entry(repo: Repository, pattern: Pattern) -> JournalEntry | None:
     """Return the newest entry about a claim that covers this pattern, within a limited range."""
     newest = last_position(repo)
-    found: Entry | None = None
+    found: JournalEntry | None = None
     kinds: dict[int, str] = {}  # an entry that ends a claim does not repeat the kind of its pattern
     for entry in read_entries(repo, max(0, newest - _LOOK_BACK)):
         if entry.kind.startswith("claim.") and entry.kind != "claim.refused":

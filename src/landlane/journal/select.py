@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.repository import Repository
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
 
 
-def make_filter(repo: Repository, about: str) -> Callable[[Entry], bool]:
+def make_filter(repo: Repository, about: str) -> Callable[[JournalEntry], bool]:
     """Return whether an entry is about a task or another id, about a path, or by an agent."""
     if not about:
         return lambda _: True
@@ -42,13 +42,13 @@ def _record(facts: dict[str, Any], name: str) -> dict[str, Any]:
     return record if isinstance(record, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
-def _path_filter(repo: Repository, path: str) -> Callable[[Entry], bool]:
+def _path_filter(repo: Repository, path: str) -> Callable[[JournalEntry], bool]:
     try:
         wanted = repo.git.pattern(path)
     except PatternError:
         return lambda _: False  # it may still be the name of an agent
 
-    def is_about(entry: Entry) -> bool:
+    def is_about(entry: JournalEntry) -> bool:
         facts = entry.facts()
         texts = [str(facts["pattern"])] if facts.get("pattern") else []
         texts += map(str, facts.get("paths") or ()) if entry.kind != "task.added" else ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landlane.ids import is_record_id
 from landlane.sessions.model import OWN_NAME, find_reserved_use
-from landlane.store.journal_chain import Entry
+from landlane.store.journal_chain import JournalEntry
 from landlane.units import clock_time
 
 TYPE_CHECKING = False
@@ -98,7 +98,7 @@ _OTHER_WORDS = {
 }
 
 
-def is_for_people(entry: Entry) -> bool:
+def is_for_people(entry: JournalEntry) -> bool:
     """Return whether an entry is shown without -v."""
     if entry.kind.startswith(_INTERNAL) or entry.kind in _INTERNAL_KINDS:
         return False
@@ -109,7 +109,7 @@ def is_for_people(entry: Entry) -> bool:
     return not (is_record_id(entry.agent) or is_worker_session or is_canary)
 
 
-def entry_sentence(entry: Entry, titles: Mapping[str, str]) -> str:
+def entry_sentence(entry: JournalEntry, titles: Mapping[str, str]) -> str:
     """Return what an entry says, without time and agent; `titles` are those of tasks, by id."""
     facts = entry.facts()
     noun = entry.kind.partition(".")[0]
@@ -120,14 +120,14 @@ def entry_sentence(entry: Entry, titles: Mapping[str, str]) -> str:
     return words.format_map(_Words(facts, record, titles))
 
 
-def entry_line(entry: Entry, titles: Mapping[str, str], *, has_seconds: bool = False) -> str:
+def entry_line(entry: JournalEntry, titles: Mapping[str, str], *, has_seconds: bool = False) -> str:
     """Return an entry as a line: local time, who, what."""
     who = entry.agent or OWN_NAME
     clock = clock_time(entry.at, has_seconds=has_seconds)
     return f"{clock}  {who:<{_NAME_WIDTH}}  {entry_sentence(entry, titles)}"
 
 
-def _fallback(entry: Entry, facts: Mapping[str, Any], record: Mapping[str, Any]) -> str:
+def _fallback(entry: JournalEntry, facts: Mapping[str, Any], record: Mapping[str, Any]) -> str:
     """Return the verb of an entry and the thing that it names."""
     noun, _, verb = entry.kind.partition(".")
     named = record.get("id") or facts.get("task") or facts.get("key") or facts.get("pattern") or ""

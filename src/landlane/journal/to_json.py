@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from landlane.journal.json_types import EntryJson, SentenceEntryJson
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
 
 
-def entry_json(entry: Entry) -> EntryJson:
+def entry_json(entry: JournalEntry) -> EntryJson:
     """Return an entry as JSON."""
     return {
         "position": entry.position,
@@ -26,6 +26,6 @@ def entry_json(entry: Entry) -> EntryJson:
     }
 
 
-def sentence_entry_json(entry: Entry, titles: Mapping[str, str]) -> SentenceEntryJson:
+def sentence_entry_json(entry: JournalEntry, titles: Mapping[str, str]) -> SentenceEntryJson:
     """Return an entry as JSON, also as a sentence with the titles of tasks."""
     return {**entry_json(entry), "text": entry_sentence(entry, titles)}

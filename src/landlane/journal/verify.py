@@ -10,10 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from landlane.repository import Repository
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
 
 
-def verify(repo: Repository, copies: list[tuple[str, Iterator[Entry]]], *, mirrored: int = 0) -> JournalCheck:
+def verify(
+    repo: Repository, copies: list[tuple[str, Iterator[JournalEntry]]], *, mirrored: int = 0
+) -> JournalCheck:
     """Check the chain of the store, then each copy and whether it matches the store.
 
     `mirrored` is the position that the copy `….jsonl` must have reached.
@@ -23,7 +25,7 @@ def verify(repo: Repository, copies: list[tuple[str, Iterator[Entry]]], *, mirro
         lambda snapshot: {row["token"]: row["pattern"] for row in snapshot.all("claims_all")}
     )
 
-    def remembered() -> Iterator[Entry]:
+    def remembered() -> Iterator[JournalEntry]:
         for entry in read_entries(repo):
             hashes[entry.position] = entry.hash
             if held and entry.kind == "claim.taken":
@@ -40,14 +42,14 @@ def verify(repo: Repository, copies: list[tuple[str, Iterator[Entry]]], *, mirro
 
 
 def _compare(
-    repo: Repository, name: str, entries: Iterator[Entry], hashes: dict[int, str], mirrored: int
+    repo: Repository, name: str, entries: Iterator[JournalEntry], hashes: dict[int, str], mirrored: int
 ) -> list[str]:
     """Return the problems of a copy, in itself or compared with the store."""
     differing: list[str] = []
     newest = max(hashes, default=0)
     last = 0
 
-    def compared() -> Iterator[Entry]:
+    def compared() -> Iterator[JournalEntry]:
         nonlocal newest, last
         for entry in entries:
             last = entry.position

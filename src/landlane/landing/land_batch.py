@@ -142,7 +142,7 @@ class BatchLander:
             else:
                 self._reject_conflict(landing, outcome, tip)
             ended += 1
-        merges = {one.landing.id: records.Merge(base=one.before, notes=one.notes) for one in chain}
+        merges = {one.landing.id: records.EntryMerge(base=one.before, notes=one.notes) for one in chain}
         records.record_merges(self._repo, self._mover.lease, merges)
         self._on_step("merged")
         return chain, ended

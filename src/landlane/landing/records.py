@@ -28,7 +28,7 @@ NOUN = "landing"
 
 
 @value
-class Merge:
+class EntryMerge:
     """Onto which commit an entry was merged, and notes about files that were merged by their kind."""
 
     base: str
@@ -194,7 +194,7 @@ def set_stage(repo: Repository, lease: RunnerLease, ids: Sequence[str], stage: s
     repo.store.change(work, is_durable=False)
 
 
-def record_merges(repo: Repository, lease: RunnerLease, merges: Mapping[str, Merge]) -> None:
+def record_merges(repo: Repository, lease: RunnerLease, merges: Mapping[str, EntryMerge]) -> None:
     """Record onto which commit each entry of a batch was merged; it is not journaled."""
 
     def work(tx: Transaction) -> None:

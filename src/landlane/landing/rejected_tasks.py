@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.store.interface import Snapshot, Transaction
     from landlane.tasks.model import Task
-    from landlane.tasks.retry_rules import Decision
+    from landlane.tasks.retry_rules import RetryDecision
 
 
 _LANDED = "its branch has landed"
@@ -134,14 +134,14 @@ def reopen_task(tx: Transaction, landing: Landing, author: Session | None, reaso
     tx.record("task.doubted", *actor_of(author), {"task": task.id, "why": why, "attempt": task.attempt})
 
 
-def fail_unsubmitted(repo: Repository, session: Session, verified: Task, end: AttemptEnd) -> Decision:
+def fail_unsubmitted(repo: Repository, session: Session, verified: Task, end: AttemptEnd) -> RetryDecision:
     """End the attempt of a verified task that could not be submitted; the retry rules count it as failed.
 
     Raises:
         Stale: the task was submitted meanwhile, or is in another attempt.
     """
 
-    def work(tx: Transaction) -> Decision:
+    def work(tx: Transaction) -> RetryDecision:
         task = lock_task(tx, verified.id)
         is_waiting = task.state == LANDING and task.attempt == verified.attempt
         if not is_waiting or any(landing.task == task.id for landing in read_landings(tx)):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from landlane.merge.model import SIDES, CannotMerge, Merged, quote
-from landlane.merge.text_file import Text, merge_rest, read_sides, read_text, style_notes, write_text
+from landlane.merge.text_file import TextLines, merge_rest, read_sides, read_text, style_notes, write_text
 
 _WHOLE_FILE = r"\A\s*([+-]?\d+)\s*\Z"
 _MOST_DIGITS = 100
@@ -63,7 +63,7 @@ def _pattern(options: Mapping[str, str]) -> re.Pattern[str]:
     return pattern
 
 
-def _take_out(text: Text, pattern: re.Pattern[str], side: str) -> tuple[str, str]:
+def _take_out(text: TextLines, pattern: re.Pattern[str], side: str) -> tuple[str, str]:
     """Return the number, and the text with a mark in its place."""
     body = "\n".join(text.lines)
     matches = list(pattern.finditer(body))

@@ -17,7 +17,7 @@ Key = tuple[int, str, int]  # level, title, and its index among siblings of that
 
 
 @value
-class Section:
+class HeadingSection:
     """A heading as it is written, the lines below it, and the sections in it; the root has no heading."""
 
     key: Key
@@ -25,21 +25,21 @@ class Section:
     above: int  # blank lines before the first line of content
     content: tuple[str, ...]
     below: int  # blank lines after the last
-    children: tuple[Section, ...]
+    children: tuple[HeadingSection, ...]
 
     @property
     def keys(self) -> tuple[Key, ...]:
         """The keys of its children."""
         return tuple(child.key for child in self.children)
 
-    def child(self, key: Key) -> Section:
+    def child(self, key: Key) -> HeadingSection:
         """Return the child of that key, or an empty section."""
         return next((child for child in self.children if child.key == key), absent(key))
 
 
-def absent(key: Key) -> Section:
+def absent(key: Key) -> HeadingSection:
     """Return an empty section, for a side without it."""
-    return Section(key=key, heading=(), above=0, content=(), below=0, children=())
+    return HeadingSection(key=key, heading=(), above=0, content=(), below=0, children=())
 
 
 def title_level(*texts: Sequence[str]) -> int:
@@ -54,7 +54,7 @@ def title_level(*texts: Sequence[str]) -> int:
     return highest if is_title else 0
 
 
-def read_sections(lines: Sequence[str], leaf_level: int = 0) -> Section:
+def read_sections(lines: Sequence[str], leaf_level: int = 0) -> HeadingSection:
     """Return the tree of sections of a text; headings of the level `leaf_level` have no children."""
     heads = list(_headings(lines))
     flat: list[tuple[int, str, tuple[str, ...], tuple[str, ...]]] = []
@@ -68,11 +68,11 @@ def read_sections(lines: Sequence[str], leaf_level: int = 0) -> Section:
 
 def _build(
     flat: list[tuple[int, str, tuple[str, ...], tuple[str, ...]]], at: int, key: Key, leaf_level: int
-) -> tuple[Section, int]:
+) -> tuple[HeadingSection, int]:
     level, _, heading, body = flat[at]
     at += 1
     seen: dict[tuple[int, str], int] = {}
-    children: list[Section] = []
+    children: list[HeadingSection] = []
     while at < len(flat) and flat[at][0] > level and not (level and level == leaf_level):
         name = flat[at][:2]
         child, at = _build(flat, at, (*name, seen.get(name, 0)), leaf_level)
@@ -80,7 +80,7 @@ def _build(
         children.append(child)
     filled = [index for index, line in enumerate(body) if line.strip()]
     first, last = (filled[0], filled[-1] + 1) if filled else (len(body), len(body))
-    section = Section(
+    section = HeadingSection(
         key=key,
         heading=heading,
         above=first,
@@ -137,7 +137,7 @@ def repeated_headings(lines: Sequence[str]) -> dict[tuple[str, ...], int]:
     """Return the titles, after those above them, that are repeated at the same place, and how often."""
     found: dict[tuple[str, ...], int] = {}
 
-    def visit(section: Section, around: tuple[str, ...]) -> None:
+    def visit(section: HeadingSection, around: tuple[str, ...]) -> None:
         for child in section.children:
             level, title, nth = child.key
             path = (*around, f"{'#' * level} {title}")

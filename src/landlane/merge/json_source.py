@@ -35,7 +35,7 @@ def read_json(text: str, *, has_comments: bool = False) -> Source:
     Raises:
         NotJson: it is not JSON, has a key twice, or is nested too deep.
     """
-    reader = _Reader(text, has_comments)
+    reader = _JsonReader(text, has_comments)
     root = reader.read(reader.skip(0), 0)
     end = reader.skip(root.end)
     if end < len(text):
@@ -95,7 +95,7 @@ def _line_of(text: str, at: int) -> int:
     return text.count("\n", 0, at) + 1
 
 
-class _Reader:
+class _JsonReader:
     def __init__(self, text: str, has_comments: bool) -> None:
         self._text = text
         self._has_comments = has_comments

@@ -14,7 +14,7 @@ from landlane.merge.json_text import write_json
 from landlane.merge.lines import clean_lines, merge_lines
 from landlane.merge.model import SIDES, CannotMerge, Merged
 from landlane.merge.source_spans import Source
-from landlane.merge.text_file import Text, read_sides, read_text, style_notes, write_text
+from landlane.merge.text_file import TextLines, read_sides, read_text, style_notes, write_text
 from landlane.merge.toml_read import parse_toml, read_document
 from landlane.merge.toml_write import write_toml
 from landlane.merge.value_tree import MISSING, is_same, merge_trees
@@ -83,14 +83,16 @@ def _values_or_missing(text: str, extension: str) -> Any:
         return MISSING
 
 
-def _plain_merge(texts: tuple[Text, Text, Text], extension: str, merged: Any) -> list[str] | None:
+def _plain_merge(
+    texts: tuple[TextLines, TextLines, TextLines], extension: str, merged: Any
+) -> list[str] | None:
     lines = clean_lines(merge_lines(*(text.lines for text in texts)))
     if lines is None or not is_same(_values_or_missing("\n".join(lines), extension), merged):
         return None
     return lines
 
 
-def _write(texts: tuple[Text, Text, Text], extension: str, merged: Any) -> list[str]:
+def _write(texts: tuple[TextLines, TextLines, TextLines], extension: str, merged: Any) -> list[str]:
     if extension == "toml":
         documents = (read_document(text.body, side) for text, side in zip(texts, SIDES, strict=True))
         return write_toml(merged, *documents)
@@ -98,7 +100,7 @@ def _write(texts: tuple[Text, Text, Text], extension: str, merged: Any) -> list[
     return write_json(merged, ours, theirs).removesuffix("\n").split("\n")
 
 
-def _lost_comments(texts: tuple[Text, Text, Text], lines: Sequence[str]) -> tuple[str, ...]:
+def _lost_comments(texts: tuple[TextLines, TextLines, TextLines], lines: Sequence[str]) -> tuple[str, ...]:
     """Return a note for each comment that only the candidate has and that is not in the result."""
     known = {line.strip() for line in (*texts[0].lines, *lines)}
     lost = {line.strip() for line in texts[2].lines if line.strip().startswith("#")} - known

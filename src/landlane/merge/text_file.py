@@ -13,7 +13,7 @@ MARKERS = ("<<<<<<< ", "||||||| ", ">>>>>>> ")  # `=======` alone may be the und
 
 
 @value
-class Text:
+class TextLines:
     """The lines of a file, how they end, and whether the last one does."""
 
     lines: tuple[str, ...]
@@ -32,7 +32,7 @@ class Text:
         return "\n".join(self.lines) + "\n" * (self.is_ended and bool(self.lines))
 
 
-def read_text(content: bytes | None, side: str, *, is_strict: bool = False) -> Text:
+def read_text(content: bytes | None, side: str, *, is_strict: bool = False) -> TextLines:
     """Split a file into lines; bytes that are not UTF-8 are kept unless `is_strict`.
 
     Raises:
@@ -54,7 +54,7 @@ def read_text(content: bytes | None, side: str, *, is_strict: bool = False) -> T
     carriages = sum(line.endswith("\r") for line in lines[: None if is_ended else -1])
     ends = len(lines) - (not is_ended)
     newline = "\r\n" if carriages * 2 > ends else "\n"
-    return Text(
+    return TextLines(
         lines=tuple(line.removesuffix("\r") for line in lines),
         newline=newline,
         is_ended=is_ended,
@@ -65,7 +65,7 @@ def read_text(content: bytes | None, side: str, *, is_strict: bool = False) -> T
 
 def read_sides(
     base: bytes | None, ours: bytes | None, theirs: bytes | None, *, is_strict: bool = False
-) -> tuple[Text, Text, Text]:
+) -> tuple[TextLines, TextLines, TextLines]:
     """Read all three; a target without lines, or without line ends, takes those of another side.
 
     Raises:
@@ -79,14 +79,14 @@ def read_sides(
         if marker := find_marker(text.lines):
             raise CannotMerge(f"{side} has {marker}")
     if not second.lines:
-        second = Text(lines=(), newline=third.newline, is_ended=third.is_ended, mark=third.mark)
+        second = TextLines(lines=(), newline=third.newline, is_ended=third.is_ended, mark=third.mark)
     if not second.has_line_end:
         newline = next((text.newline for text in (third, first) if text.has_line_end), second.newline)
         second = replace(second, newline=newline)
     return first, second, third
 
 
-def write_text(lines: Iterable[str], style: Text) -> bytes:
+def write_text(lines: Iterable[str], style: TextLines) -> bytes:
     """Return the lines as a file with the line ends, and the end, of the given text."""
     lines = list(lines)
     text = style.newline.join(lines)
@@ -94,7 +94,7 @@ def write_text(lines: Iterable[str], style: Text) -> bytes:
     return (style.mark + text + end).encode("utf-8", "surrogateescape")
 
 
-def style_notes(style: Text) -> tuple[str, ...]:
+def style_notes(style: TextLines) -> tuple[str, ...]:
     """Return notes on changes of the file's style."""
     if not style.is_mixed:
         return ()

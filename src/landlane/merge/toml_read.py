@@ -90,7 +90,7 @@ def read_document(text: str, side: str) -> Document:
     return Document(source=Source(text=text, root=root), value=content, blocks=reader.read_blocks(content))
 
 
-class _Reader:
+class _TomlReader:
     """Reads keys and values at the position `at`, and moves it."""
 
     def __init__(self, text: str) -> None:
@@ -176,7 +176,7 @@ class _Reader:
             self.at += 1
 
 
-class _BlockReader(_Reader):
+class _BlockReader(_TomlReader):
     def read_blocks(self, content: dict[str, Any]) -> tuple[Block, ...]:
         blocks: list[Block] = []
         counts: dict[Path, int] = {}

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 
 from landlane.merge.combine_order import weave
 from landlane.merge.headings import (
+    HeadingSection,
     Key,
-    Section,
     absent,
     is_bullet,
     read_sections,
@@ -59,7 +59,9 @@ def merge_union(
     return Merged(content=write_text(lines, sides[1]), notes=(*notes, *style_notes(sides[1])))
 
 
-def _refuse_doubles(base: Section, ours: Section, theirs: Section, merged: Section) -> None:
+def _refuse_doubles(
+    base: HeadingSection, ours: HeadingSection, theirs: HeadingSection, merged: HeadingSection
+) -> None:
     """Refuse when a line is in the result more often than the changes of both sides explain.
 
     That happens when one side moved it below another heading, and the other moved it elsewhere or removed it.
@@ -75,7 +77,7 @@ def _refuse_doubles(base: Section, ours: Section, theirs: Section, merged: Secti
         raise CannotMerge("both sides moved or removed the same lines, each in its own way", *doubled)
 
 
-def _contents(section: Section) -> list[str]:
+def _contents(section: HeadingSection) -> list[str]:
     return [*section.content, *(line for child in section.children for line in _contents(child))]
 
 
@@ -90,7 +92,9 @@ def check_union(content: bytes, path: str, options: Mapping[str, str], before: b
     return ""
 
 
-def _merge_section(base: Section, ours: Section, theirs: Section, notes: list[str]) -> Section:
+def _merge_section(
+    base: HeadingSection, ours: HeadingSection, theirs: HeadingSection, notes: list[str]
+) -> HeadingSection:
     present = [side for side in (ours, theirs) if side.content]
     contents = base.content, ours.content, theirs.content
     # A text without headings and bullets is a list of single lines.
@@ -104,7 +108,7 @@ def _merge_section(base: Section, ours: Section, theirs: Section, notes: list[st
         above = theirs.above if ours.above == base.above else ours.above
         below = theirs.below if ours.below == base.below else ours.below
     heading = theirs.heading if ours.heading == base.heading or not ours.heading else ours.heading
-    return Section(
+    return HeadingSection(
         key=ours.key,
         heading=heading or ours.heading,
         above=above,
@@ -114,8 +118,10 @@ def _merge_section(base: Section, ours: Section, theirs: Section, notes: list[st
     )
 
 
-def _merge_children(base: Section, ours: Section, theirs: Section, notes: list[str]) -> tuple[Section, ...]:
-    children: list[Section] = []
+def _merge_children(
+    base: HeadingSection, ours: HeadingSection, theirs: HeadingSection, notes: list[str]
+) -> tuple[HeadingSection, ...]:
+    children: list[HeadingSection] = []
     sides = [{child.key: child for child in side.children} for side in (base, ours, theirs)]
     for key in weave(base.keys, ours.keys, theirs.keys):
         first, second, third = (side.get(key, absent(key)) for side in sides)
@@ -137,13 +143,13 @@ def _title(key: Key) -> str:
     return f"the heading {'#' * key[0]} {quote(key[1])}" if key[0] else "the text before the first heading"
 
 
-def _separate_last(merged: Section, ours: Section, theirs: Section) -> Section:
+def _separate_last(merged: HeadingSection, ours: HeadingSection, theirs: HeadingSection) -> HeadingSection:
     """Add the blank line that the last section of a side lacks, if another section follows it now."""
     last = {_path_to_last(ours), _path_to_last(theirs)}
     end = _path_to_last(merged)
     tail = _section_at(ours, _path_to_last(ours)).below
 
-    def visit(section: Section, path: tuple[Key, ...]) -> Section:
+    def visit(section: HeadingSection, path: tuple[Key, ...]) -> HeadingSection:
         below = section.below
         if path == end:
             below = tail
@@ -155,7 +161,7 @@ def _separate_last(merged: Section, ours: Section, theirs: Section) -> Section:
     return visit(merged, ())
 
 
-def _path_to_last(section: Section) -> tuple[Key, ...]:
+def _path_to_last(section: HeadingSection) -> tuple[Key, ...]:
     path: tuple[Key, ...] = ()
     while section.children:
         section = section.children[-1]
@@ -163,13 +169,13 @@ def _path_to_last(section: Section) -> tuple[Key, ...]:
     return path
 
 
-def _section_at(section: Section, path: tuple[Key, ...]) -> Section:
+def _section_at(section: HeadingSection, path: tuple[Key, ...]) -> HeadingSection:
     for key in path:
         section = section.child(key)
     return section
 
 
-def _write(section: Section) -> list[str]:
+def _write(section: HeadingSection) -> list[str]:
     lines = [*section.heading, *[""] * section.above, *section.content, *[""] * section.below]
     for child in section.children:
         lines += _write(child)

@@ -46,7 +46,7 @@ def read_toml_plan(text: str) -> Plan:
         Malformed: it is not TOML, or has unknown fields; the error has the line.
     """
     document = _parse(text)
-    lines = _Lines(text)
+    lines = _TomlLines(text)
     for word in document:
         if word not in _TOP_LEVEL:
             raise unknown_field(word, _TOP_LEVEL, lines.top.get(word, 0))
@@ -75,7 +75,7 @@ def _parse(text: str) -> dict[str, Any]:
         ) from None
 
 
-def _tasks(document: dict[str, Any], lines: _Lines) -> list[PlanTask]:
+def _tasks(document: dict[str, Any], lines: _TomlLines) -> list[PlanTask]:
     tables: Any = document.get("task", [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):  # pyright: ignore[reportUnknownVariableType]
         raise bad_plan(lines.top.get("task", 0), "tasks must be tables", "begin each with a line [[task]]")
@@ -88,7 +88,7 @@ def _tasks(document: dict[str, Any], lines: _Lines) -> list[PlanTask]:
     return tasks
 
 
-def _defaults(document: dict[str, Any], lines: _Lines) -> dict[str, tuple[object, int]]:
+def _defaults(document: dict[str, Any], lines: _TomlLines) -> dict[str, tuple[object, int]]:
     table: dict[str, Any] = document.get("defaults", {})
     if not isinstance(table, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
         line = lines.top.get("defaults", 0)
@@ -99,7 +99,7 @@ def _defaults(document: dict[str, Any], lines: _Lines) -> dict[str, tuple[object
     return {word: (item, lines.defaults.get(word, 0)) for word, item in table.items()}
 
 
-class _Lines:
+class _TomlLines:
     """The line numbers of tables and keys, found without a full parse; unusual spellings are missing."""
 
     def __init__(self, text: str) -> None:

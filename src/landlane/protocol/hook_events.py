@@ -7,7 +7,7 @@ from enum import StrEnum
 from landlane.values import value
 
 
-class EventKind(StrEnum):
+class HookEventKind(StrEnum):
     """When a hook is called."""
 
     START = "start"
@@ -31,7 +31,7 @@ class ToolAction(StrEnum):
     OTHER = "other"
 
 
-class Verdict(StrEnum):
+class HookVerdict(StrEnum):
     """What a hook answers."""
 
     SILENT = "silent"  # go on; there is nothing to say
@@ -53,7 +53,7 @@ class HookEvent:
     """One call of a hook. `session` and `agent` are the client's own names, not ours."""
 
     client: str
-    kind: EventKind
+    kind: HookEventKind
     session: str
     agent: str = ""
     cwd: str = ""
@@ -72,7 +72,7 @@ class HookEvent:
 class HookAnswer:
     """An answer to a client, before it is put into the client's own form."""
 
-    verdict: Verdict
+    verdict: HookVerdict
     text: str = ""
 
 
@@ -85,23 +85,23 @@ class HookOutput:
     stderr: str = ""
 
 
-NOTHING = HookAnswer(verdict=Verdict.SILENT)
+NOTHING = HookAnswer(verdict=HookVerdict.SILENT)
 
 
 def deny(text: str) -> HookAnswer:
     """Refuse, with the reason and the next action."""
-    return HookAnswer(verdict=Verdict.DENY, text=text)
+    return HookAnswer(verdict=HookVerdict.DENY, text=text)
 
 
 def inform(text: str) -> HookAnswer:
     """Go on, and give the model a text, unless that is empty."""
-    return HookAnswer(verdict=Verdict.INFORM, text=text) if text else NOTHING
+    return HookAnswer(verdict=HookVerdict.INFORM, text=text) if text else NOTHING
 
 
 def is_guarded(event: HookEvent) -> bool:
     """Return whether a failure of ours must refuse what the client is about to do."""
-    return event.kind == EventKind.SETTINGS or (
-        event.kind == EventKind.BEFORE and event.tool in (ToolAction.EDIT, ToolAction.SHELL)
+    return event.kind == HookEventKind.SETTINGS or (
+        event.kind == HookEventKind.BEFORE and event.tool in (ToolAction.EDIT, ToolAction.SHELL)
     )
 
 

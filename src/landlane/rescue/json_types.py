@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypedDict
 
 from landlane.json_time import Time
-from landlane.rescue.list_changes import ChangeKind
+from landlane.rescue.list_changes import RescuedChangeKind
 
 
 class RescueJson(TypedDict):
@@ -36,6 +36,6 @@ class RescuedChangeJson(TypedDict):
     """One file in a rescue; the numbers of lines are null for a binary file."""
 
     path: str
-    change: ChangeKind
+    change: RescuedChangeKind
     added: int | None
     removed: int | None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from landlane.rescue.refs import Rescue
 
 
-class ChangeKind(StrEnum):
+class RescuedChangeKind(StrEnum):
     """How a rescued file differs from the commit."""
 
     CHANGED = "changed"
@@ -28,7 +28,7 @@ class ChangeKind(StrEnum):
     DELETED = "deleted"
 
 
-_KINDS = {"A": ChangeKind.NEW, "D": ChangeKind.DELETED}
+_KINDS = {"A": RescuedChangeKind.NEW, "D": RescuedChangeKind.DELETED}
 
 
 @value
@@ -36,7 +36,7 @@ class RescuedChange:
     """One file of a rescue; the numbers of lines are None for a binary file."""
 
     path: str
-    kind: ChangeKind
+    kind: RescuedChangeKind
     added: int | None
     removed: int | None
 
@@ -90,7 +90,7 @@ def _change(line: str, kinds: dict[str, str]) -> RescuedChange:
     added, removed, path = line.split("\t", 2)
     return RescuedChange(
         path=path_text(path),
-        kind=_KINDS.get(kinds.get(path, ""), ChangeKind.CHANGED),
+        kind=_KINDS.get(kinds.get(path, ""), RescuedChangeKind.CHANGED),
         added=int(added) if added.isdecimal() else None,
         removed=int(removed) if removed.isdecimal() else None,
     )

@@ -84,7 +84,7 @@ class ResidentServer:
         self._is_helper_running = True
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="hook")
         self._selector = selectors.DefaultSelector()
-        self._open: dict[int, _Partial | _Hold] = {}
+        self._open: dict[int, _Partial | _OpenConnection] = {}
         self._busy = 0
         self._busy_guard = threading.Lock()
         self._used_at = time.monotonic()
@@ -135,7 +135,7 @@ class ResidentServer:
             return "the package has changed"
         if not self._is_helper_running:
             return "its helper is gone"
-        if self._busy or any(isinstance(connected, _Hold) for connected in self._open.values()):
+        if self._busy or any(isinstance(connected, _OpenConnection) for connected in self._open.values()):
             self._used_at = time.monotonic()
         if time.monotonic() - self._used_at > self._idle_seconds:
             return "it was idle"
@@ -210,7 +210,7 @@ class ResidentServer:
             return
         except OSError:
             data = b""
-        if not data or isinstance(connected, _Hold):
+        if not data or isinstance(connected, _OpenConnection):
             self._drop(file)
             return
         connected.received += data
@@ -232,7 +232,7 @@ class ResidentServer:
         verb = request[0]
         if verb == b"hold":
             partial.connection.send(frame(BEGUN, b""))
-            self._open[file] = _Hold(partial.connection)
+            self._open[file] = _OpenConnection(partial.connection)
         elif verb == b"ping":
             self._finish(file, frame(OUT, b"%d" % os.getpid()) + frame(EXIT, b"\0"))
         elif verb in (b"hook", b"call") and self._is_outdated():
@@ -320,7 +320,7 @@ class _Partial:
         return bytes(self.received[HEAD:]) if len(self.received) == HEAD + length else None
 
 
-class _Hold:
+class _OpenConnection:
     """A connection that keeps the resident running while it is open."""
 
     until = float("inf")

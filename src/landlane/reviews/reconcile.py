@@ -37,7 +37,7 @@ class MergedFinding:
 
 
 @value
-class Judgement:
+class ReviewResult:
     """The state that the verdicts lead to; for `deciding`, also why they lead to no result."""
 
     state: ReviewState
@@ -45,7 +45,7 @@ class Judgement:
     why: str = ""
 
 
-def judge(opinions: Sequence[Opinion], missing: int) -> Judgement:
+def judge(opinions: Sequence[Opinion], missing: int) -> ReviewResult:
     """Return the state that the verdicts lead to, if `missing` reviewers will not give one."""
     contradictions = find_contradictions(opinions)
     is_rejected = any(opinion.verdict == REJECT for opinion in opinions)
@@ -54,11 +54,11 @@ def judge(opinions: Sequence[Opinion], missing: int) -> Judgement:
             f"{place_text(one.path, one.line)}: {one.what}" if one.path else one.what
             for one in contradictions
         )
-        return Judgement(state=DECIDING, contradictions=tuple(contradictions), why=why)
+        return ReviewResult(state=DECIDING, contradictions=tuple(contradictions), why=why)
     if missing and not is_rejected:
         why = f"{missing} of {missing + len(opinions)} reviewers gave no verdict"
-        return Judgement(state=DECIDING, why=why)
-    return Judgement(state=REJECTED if is_rejected else APPROVED)
+        return ReviewResult(state=DECIDING, why=why)
+    return ReviewResult(state=REJECTED if is_rejected else APPROVED)
 
 
 def merge_findings(opinions: Sequence[Opinion]) -> list[MergedFinding]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from landlane.repository import Repository
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
 
 _CANARY = "canary-"  # prefix of the agents with which `doctor` tries the guards
 VIOLATED = "rule.violated"
@@ -33,7 +33,7 @@ class RuleViolations:
 
 def count_violations(repo: Repository, since: int = 0) -> list[RuleViolations]:
     """Return the violations since an instant of calendar time, most violated rule first."""
-    by_rule: dict[str, list[Entry]] = {}
+    by_rule: dict[str, list[JournalEntry]] = {}
     for entry in read_entries(repo):
         if entry.kind == VIOLATED and entry.at >= since and not entry.agent.startswith(_CANARY):
             by_rule.setdefault(rule_key(_rule_in(entry)), []).append(entry)
@@ -41,11 +41,11 @@ def count_violations(repo: Repository, since: int = 0) -> list[RuleViolations]:
     return sorted(counted, key=lambda violations: (-violations.count, violations.rule))
 
 
-def _rule_in(entry: Entry) -> str:
+def _rule_in(entry: JournalEntry) -> str:
     return str(entry.facts().get("rule", "")) or "unnamed"
 
 
-def _count(entries: Sequence[Entry]) -> RuleViolations:
+def _count(entries: Sequence[JournalEntry]) -> RuleViolations:
     return RuleViolations(
         rule=_rule_in(entries[0]),
         count=len(entries),

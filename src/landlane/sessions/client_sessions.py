@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.sessions.join import Joined
     from landlane.store.interface import Snapshot, Transaction
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
     from landlane.values import Row
 
 
@@ -146,7 +146,7 @@ def _bind_if(
     return None if is_new is None else BoundSession(session=session, parent=parent, is_new=is_new)
 
 
-def replay_binding(tx: Transaction, entry: Entry) -> None:
+def replay_binding(tx: Transaction, entry: JournalEntry) -> None:
     """Apply a journal entry to a store that is rebuilt."""
     tx.run("client_bind", session=entry.session, **entry.facts())
 

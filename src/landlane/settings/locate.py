@@ -17,7 +17,7 @@ _TOML_WORDS = {"Unclosed array": "the list is not closed", "Unterminated string"
 
 
 @value
-class Place:
+class LineSpan:
     """A part of one line; the line and the column count from 1."""
 
     line: int
@@ -61,7 +61,7 @@ def not_toml(path: str, error: Exception) -> SettingsError:
     )
 
 
-def _place_of(source: str, found: re.Match[str]) -> Place:
+def _place_of(source: str, found: re.Match[str]) -> LineSpan:
     """Return where the parser failed.
 
     At the end of the document the mistake is in the last value; at the beginning of a line it is before it.
@@ -71,16 +71,16 @@ def _place_of(source: str, found: re.Match[str]) -> Place:
         assigned = [(number, _ASSIGNMENT.match(line)) for number, line in enumerate(lines, 1)]
         last = [(number, match) for number, match in assigned if match]
         if last:
-            return Place(line=last[-1][0], column=last[-1][1].start("value") + 1, length=1)
-        return Place(line=len(lines), column=1, length=1)
+            return LineSpan(line=last[-1][0], column=last[-1][1].start("value") + 1, length=1)
+        return LineSpan(line=len(lines), column=1, length=1)
     line, column = int(found["line"]), int(found["column"])
     if column == 1 and line > 1 and (line > len(lines) or not lines[line - 1].strip()):
         line -= 1
         column = len(lines[line - 1].rstrip())
-    return Place(line=min(line, len(lines)), column=max(column, 1), length=1)
+    return LineSpan(line=min(line, len(lines)), column=max(column, 1), length=1)
 
 
-def find_setting(source: str, name: str, *, is_value: bool) -> Place | None:
+def find_setting(source: str, name: str, *, is_value: bool) -> LineSpan | None:
     """Return where a setting with a dotted name is, or the section that it names."""
     section = ""
     for number, line in enumerate(source.splitlines(), 1):
@@ -88,13 +88,13 @@ def find_setting(source: str, name: str, *, is_value: bool) -> Place | None:
         if header and "=" not in header["name"]:
             section = _plain(header["name"])
             if section == name:
-                return Place(line=number, column=header.start("name") + 1, length=len(header["name"]))
+                return LineSpan(line=number, column=header.start("name") + 1, length=len(header["name"]))
             continue
         found = _ASSIGNMENT.match(line)
         if found and ".".join(filter(None, (section, _plain(found["key"])))) == name:
             part = "value" if is_value else "key"
             length = max(len(found[part].partition(" #")[0].rstrip()), 1)
-            return Place(line=number, column=found.start(part) + 1, length=length)
+            return LineSpan(line=number, column=found.start(part) + 1, length=length)
     return None
 
 
@@ -102,7 +102,7 @@ def _plain(name: str) -> str:
     return re.sub(r"\s*\.\s*", ".", name).replace('"', "").replace("'", "")
 
 
-def excerpt(source: str, place: Place, remark: str) -> list[str]:
+def excerpt(source: str, place: LineSpan, remark: str) -> list[str]:
     """Return the line of a mistake, and a line with carets below it."""
     line = source.splitlines()[place.line - 1][:_WIDEST]
     number = str(place.line)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.store.interface import Transaction
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
 
     Facts = dict[str, Any]
 
@@ -204,7 +204,7 @@ def _rebuild(
     return Rebuilt(kept=os.path.basename(kept), unreadable=unreadable, **rebuilt)
 
 
-def _all_entries(journal: str, folder: str, old: SqliteStore | None) -> tuple[list[Entry], int]:
+def _all_entries(journal: str, folder: str, old: SqliteStore | None) -> tuple[list[JournalEntry], int]:
     """Return the entries of the copy, then those of the old store, and the number of unusable lines."""
     entries, lines = [], 0
     copied_id = read_copied_store_id(folder)
@@ -234,9 +234,9 @@ def _store_id_or(store: SqliteStore | None, unknown: str) -> str:
         return unknown
 
 
-def _read_copy(journal: str) -> tuple[list[Entry], int]:
+def _read_copy(journal: str) -> tuple[list[JournalEntry], int]:
     """Return the entries of the copy up to the first invalid line, and the number of lines."""
-    entries: list[Entry] = []
+    entries: list[JournalEntry] = []
     lines = 0
     try:
         with open(journal, "rb", opener=open_regular) as file:
@@ -247,7 +247,9 @@ def _read_copy(journal: str) -> tuple[list[Entry], int]:
     return entries, lines
 
 
-def _intact_prefix(entries: list[Entry], *, after: int = 0, head: str = EMPTY_CHAIN_HASH) -> list[Entry]:
+def _intact_prefix(
+    entries: list[JournalEntry], *, after: int = 0, head: str = EMPTY_CHAIN_HASH
+) -> list[JournalEntry]:
     """Return the longest prefix whose hash chain is intact."""
     low, high = 0, len(entries)
     middle = high  # usually all of it is intact
@@ -289,13 +291,13 @@ class _LiveState:
 
     def __init__(self, *, ignore_case: bool) -> None:
         self.ignore_case = ignore_case
-        self.sessions: dict[str, tuple[Entry, Facts]] = {}
+        self.sessions: dict[str, tuple[JournalEntry, Facts]] = {}
         self.over: set[str] = set()
-        self.claims: dict[int, tuple[Entry, Facts]] = {}
+        self.claims: dict[int, tuple[JournalEntry, Facts]] = {}
         self.lapsed: dict[tuple[str, str], Facts] = {}
         self.tasks = TaskReplay()
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: JournalEntry) -> None:
         facts = entry.facts()
         self.tasks.add(entry)
         if entry.kind == "session.joined":
@@ -314,7 +316,7 @@ class _LiveState:
         elif entry.kind in ("repository.begun", "repository.case"):
             self.ignore_case = bool(facts["ignore_case"])
 
-    def _end_claim(self, entry: Entry, facts: Facts) -> None:
+    def _end_claim(self, entry: JournalEntry, facts: Facts) -> None:
         _, taken = self.claims.pop(facts["token"], (entry, None))
         if taken is None or entry.kind == "claim.released":
             self.lapsed.pop((entry.agent, facts["pattern"]), None)
@@ -322,7 +324,7 @@ class _LiveState:
             self.lapsed[entry.agent, facts["pattern"]] = taken
 
 
-def _replay(tx: Transaction, entries: list[Entry], *, ignore_case: bool) -> dict[str, int]:
+def _replay(tx: Transaction, entries: list[JournalEntry], *, ignore_case: bool) -> dict[str, int]:
     """Write all entries unchanged, then the live state."""
     state = _LiveState(ignore_case=ignore_case)
     for entry in entries:
@@ -353,7 +355,7 @@ def _replay(tx: Transaction, entries: list[Entry], *, ignore_case: bool) -> dict
     return {"entries": len(entries), "claims": len(state.claims), "sessions": len(alive), "epoch": epoch}
 
 
-def _restore_claim(tx: Transaction, entry: Entry, facts: Facts, *, ignore_case: bool) -> None:
+def _restore_claim(tx: Transaction, entry: JournalEntry, facts: Facts, *, ignore_case: bool) -> None:
     pattern = parse(facts["pattern"], literal=facts["kind"] == LITERAL, ignore_case=ignore_case)
     claim = Claim(
         token=facts["token"],

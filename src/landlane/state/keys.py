@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.interface import Transaction
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
 
     T = TypeVar("T")
 
@@ -251,7 +251,7 @@ def _read_with_time(repo: Repository, key: str) -> tuple[State | None, int]:
     return (State.from_row(row) if row else None), now
 
 
-def replay_state(tx: Transaction, entry: Entry) -> None:
+def replay_state(tx: Transaction, entry: JournalEntry) -> None:
     """Apply a journal entry to a store that is rebuilt."""
     facts = entry.facts()
     state = State(

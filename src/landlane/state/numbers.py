@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.settings.model import NumberSettings
     from landlane.store.interface import Transaction
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
 
 LONGEST_PURPOSE = 200
 _LONGEST_KIND = 64
@@ -192,6 +192,6 @@ def _found(repo: Repository, kind: NumberKind) -> NumbersFound:
     return find_numbers(repo.checkout, kind.path) if kind.path else NumbersFound()
 
 
-def replay_number(tx: Transaction, entry: Entry) -> None:
+def replay_number(tx: Transaction, entry: JournalEntry) -> None:
     """Apply a journal entry to a store that is rebuilt."""
     tx.run("number_add", agent=entry.agent, session=entry.session, given_at=entry.at, **entry.facts())

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.interface import Snapshot, Transaction
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
     from landlane.values import Row
 
 LONGEST_COMMAND = 1000
@@ -290,7 +290,7 @@ def _end(repo: Repository, run: OnceRun, exit_code: int, output: str) -> RunEnde
     return RunEnded(run=repo.change(work, areas=_areas(run.key)), is_now=True)
 
 
-def replay_once(tx: Transaction, entry: Entry) -> None:
+def replay_once(tx: Transaction, entry: JournalEntry) -> None:
     """Apply a journal entry to a store that is rebuilt; entries hold neither commands nor output."""
     facts = entry.facts()
     if entry.kind == "once.started":

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.state.slot_kinds import SlotRequest
     from landlane.store.interface import Snapshot, Transaction
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
 
 
 def make_slot_request(repo: Repository, kind: str, *, name: str = "", amount: int = 1) -> SlotRequest:
@@ -361,7 +361,7 @@ def free(repo: Repository, session: Session, slot_id: str) -> Slot:
     return repo.change(work, areas={"": False})
 
 
-def replay_slot(tx: Transaction, entry: Entry) -> None:
+def replay_slot(tx: Transaction, entry: JournalEntry) -> None:
     """Apply a journal entry about a slot to a store that is being rebuilt."""
     facts = entry.facts()
     if entry.kind == "slot.freed":

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from landlane.repository import Repository
     from landlane.store.interface import Snapshot
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
     from landlane.usage.model import Total, UsageEntry
     from landlane.usage.period import Period
 
@@ -47,7 +47,7 @@ class PeriodCounts:
         self.has_tested = False
         self._red_since: dict[str, int] = {}
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: JournalEntry) -> None:
         """Count one more entry; entries come in the order in which they were written."""
         if entry.at >= self._period.until:
             return
@@ -70,7 +70,7 @@ class PeriodCounts:
         self.waited_ms += inside
         self.waits += bool(inside) or self._period.has(end)
 
-    def _note_landing(self, entry: Entry, landing: Mapping[str, Any]) -> None:
+    def _note_landing(self, entry: JournalEntry, landing: Mapping[str, Any]) -> None:
         verb, target = entry.kind.partition(".")[2], str(landing["target"])
         if verb == "testing":
             self.has_tested = True
@@ -85,7 +85,7 @@ class PeriodCounts:
         elif verb == "bounced" and self._period.has(entry.at) and landing["code"] != "REJECTED":
             self.bounced.append((entry.at, landing))
 
-    def _note(self, entry: Entry) -> None:
+    def _note(self, entry: JournalEntry) -> None:
         """Count what belongs to the instant at which it was written."""
         match entry.kind:
             case "task.added":
@@ -114,7 +114,7 @@ class PeriodCounts:
 
 def measure(
     period: Period,
-    entries: Iterable[Entry],
+    entries: Iterable[JournalEntry],
     usage: Sequence[UsageEntry],
     waiting_since: Iterable[int] = (),
     now: int = 0,
@@ -298,7 +298,7 @@ def _by_day(days: Sequence[str], found: Iterable[tuple[int, int]]) -> tuple[int,
 class Inputs:
     """What metrics are computed from: entries of the journal, usage, and since when sessions wait."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[JournalEntry]
     usage: Sequence[UsageEntry]
     waiting_since: Sequence[int]
     now: int

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         TaskFactsJson,
         TaskWorkspaceJson,
     )
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
     from landlane.tasks.model import Attempt, Task
     from landlane.usage.model import UsageEntry
 
@@ -97,7 +97,7 @@ def _cost_json(entries: Iterable[UsageEntry]) -> CostJson:
 def _attempts_json(
     repo: Repository,
     task: Task,
-    history: Sequence[Entry],
+    history: Sequence[JournalEntry],
     workers: Sequence[Attempt],
     entries: Sequence[UsageEntry],
 ) -> list[TaskAttemptJson]:
@@ -125,7 +125,7 @@ def _attempts_json(
 
 
 def _attempt_json(
-    task: Task, entry: Entry, number: int, workers: Sequence[Attempt], spent: Sequence[UsageEntry]
+    task: Task, entry: JournalEntry, number: int, workers: Sequence[Attempt], spent: Sequence[UsageEntry]
 ) -> TaskAttemptJson:
     worker = next((one for one in reversed(workers) if one.attempt == number), None)
     return {
@@ -144,7 +144,7 @@ def _attempt_json(
 
 
 def _end_json(
-    attempt: TaskAttemptJson, entry: Entry, facts: dict[str, Any], landing: Landing | None
+    attempt: TaskAttemptJson, entry: JournalEntry, facts: dict[str, Any], landing: Landing | None
 ) -> TaskAttemptJson:
     """Return how an attempt ended: the reason in one line, and the lines that show a failure."""
     said = [

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from landlane.clock import Clock
     from landlane.patterns.pattern import Alternative, Pattern
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
     from landlane.store.wake import WakeReason
     from landlane.values import Row
 
@@ -168,11 +168,11 @@ class Store(Protocol):
         """Grant claims in one round trip if nothing else is near; None if the usual check is needed."""
         ...
 
-    def entries(self, after: int, limit: int = 1000) -> list[Entry]:
+    def entries(self, after: int, limit: int = 1000) -> list[JournalEntry]:
         """Return the sealed entries behind a position, in order."""
         ...
 
-    def last_entry(self) -> Entry | None:
+    def last_entry(self) -> JournalEntry | None:
         """Return the newest sealed entry."""
         ...
 

@@ -26,7 +26,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", 
 
 
 @value
-class Entry:
+class JournalEntry:
     """A sealed entry. `data` is its JSON text, exactly as it was hashed."""
 
     position: int
@@ -39,7 +39,7 @@ class Entry:
     hash: str
 
     @classmethod
-    def from_row(cls, row: Row) -> Entry:
+    def from_row(cls, row: Row) -> JournalEntry:
         return cls(**row)
 
     def facts(self) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def hash_entry(
     return digest(f"{previous}\n{position}\n{number}\n{at}\n{kind}\n{agent}\n{session}\n{data}")
 
 
-def format_line(entry: Entry) -> str:
+def format_line(entry: JournalEntry) -> str:
     """Return the entry as a line of `journal.jsonl`, without the newline."""
     head = _encode({"agent": entry.agent, "at": rfc3339(entry.at), "at_ms": entry.at, "hash": entry.hash})
     tail = _encode(
@@ -77,7 +77,7 @@ def format_line(entry: Entry) -> str:
     return f'{head[:-1]},"data":{entry.data},{tail[1:]}'
 
 
-def parse_line(line: str) -> Entry:
+def parse_line(line: str) -> JournalEntry:
     """Return the entry in a line of `journal.jsonl`.
 
     Raises:
@@ -85,7 +85,7 @@ def parse_line(line: str) -> Entry:
     """
     fields = json.loads(line)
     try:
-        return Entry(
+        return JournalEntry(
             position=int(fields["position"]),
             number=int(fields["number"]),
             at=int(fields["at_ms"]),
@@ -99,7 +99,9 @@ def parse_line(line: str) -> Entry:
         raise ValueError(f"not a line of the journal: {line[:80]}") from error
 
 
-def check_chain(entries: Iterable[Entry], *, after: int = 0, head: str = EMPTY_CHAIN_HASH) -> JournalCheck:
+def check_chain(
+    entries: Iterable[JournalEntry], *, after: int = 0, head: str = EMPTY_CHAIN_HASH
+) -> JournalCheck:
     """Check the entries in order and report where the chain is broken.
 
     After a broken link the check continues from the hash found there, so one edit is reported once.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.store.interface import Actor, Snapshot, Transaction
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
 
     Document = dict[str, Any]
 
@@ -117,7 +117,7 @@ def _stored_state(document: Mapping[str, Any]) -> str:
     return INTEGRATED if document.get("is_integrated") else SETTLED
 
 
-def replay_record(tx: Transaction, entry: Entry) -> None:
+def replay_record(tx: Transaction, entry: JournalEntry) -> None:
     """Apply a journal entry about a record to a store that is being rebuilt."""
     noun = entry.kind.partition(".")[0]
     document: Document | None = entry.facts().get(noun)

@@ -7,7 +7,7 @@ import json
 from landlane.errors import Malformed, NotAllowed, Stale
 from landlane.sessions.leases import find_ancestors, sweep_if_due
 from landlane.sessions.worker_sessions import find_supervisor
-from landlane.store.journal_chain import Entry
+from landlane.store.journal_chain import JournalEntry
 from landlane.tasks.extensions import installed, settle_due
 from landlane.tasks.model import (
     ACTIVE,
@@ -297,7 +297,7 @@ def count_tasks(repo: Repository) -> dict[str, int]:
     return {row["state"]: row["tasks"] for row in rows}
 
 
-def task_history(repo: Repository, task_id: str) -> list[Entry]:
+def task_history(repo: Repository, task_id: str) -> list[JournalEntry]:
     """Return the journal entries about a task, oldest first.
 
     Raises:
@@ -307,9 +307,9 @@ def task_history(repo: Repository, task_id: str) -> list[Entry]:
     return repo.store.view(lambda snapshot: history_in(snapshot, task_id))
 
 
-def history_in(snapshot: Snapshot, task_id: str) -> list[Entry]:
+def history_in(snapshot: Snapshot, task_id: str) -> list[JournalEntry]:
     """Return the journal entries about a task, oldest first."""
-    return [Entry.from_row(row) for row in snapshot.all("task_entries", task=task_id)]
+    return [JournalEntry.from_row(row) for row in snapshot.all("task_entries", task=task_id)]
 
 
 def lessons_in(snapshot: Snapshot, task_id: str) -> tuple[Lesson, ...]:

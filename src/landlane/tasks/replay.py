@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.store.interface import Transaction
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
 
 
 _STATE_AFTER = {
@@ -49,7 +49,7 @@ class TaskReplay:
         self.tasks: dict[str, dict[str, Any]] = {}
         self.after: list[tuple[str, str]] = []
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: JournalEntry) -> None:
         """Apply one more entry; entries about other things are ignored."""
         if not entry.kind.startswith("task."):
             return
@@ -68,7 +68,7 @@ class TaskReplay:
         else:
             self._move(task, entry, facts)
 
-    def _move(self, task: dict[str, Any], entry: Entry, facts: dict[str, Any]) -> None:
+    def _move(self, task: dict[str, Any], entry: JournalEntry, facts: dict[str, Any]) -> None:
         if entry.kind == "task.taken":
             task |= {
                 "state": ACTIVE,

@@ -30,7 +30,7 @@ from landlane.tasks.retry_rules import (
     STOPPED,
     TASK_OVER_BUDGET,
     AttemptEnd,
-    Decision,
+    RetryDecision,
     RetryVerdict,
     decide_retry,
 )
@@ -58,8 +58,8 @@ def end_attempt(
     end: AttemptEnd,
     *,
     immediate_retries: int = 0,
-    also: Callable[[Transaction, Decision], object] = lambda _tx, _decision: None,
-) -> Decision:
+    also: Callable[[Transaction, RetryDecision], object] = lambda _tx, _decision: None,
+) -> RetryDecision:
     """End an attempt that did not finish its task: record it, decide, move the task, release its claims.
 
     A task in review may be ended by any session. `also` runs in the same transaction.
@@ -68,7 +68,7 @@ def end_attempt(
         Stale: the task no longer belongs to this session.
     """
 
-    def work(tx: Transaction) -> Decision:
+    def work(tx: Transaction) -> RetryDecision:
         require_live(tx, session)
         task = lock_task(tx, task_id)
         if task.state != REVIEW:
@@ -90,7 +90,7 @@ def end_attempt_in(
     immediate_retries: int = 0,
     abort_state: TaskState = DEAD,
     keep_owner: bool = False,
-) -> Decision:
+) -> RetryDecision:
     """End an attempt inside a transaction; with `keep_owner`, a retry stays with the owner."""
     retry_state = ACTIVE if keep_owner else READY
     verdict = decide_retry_in(tx, repo, task, end, immediate_retries=immediate_retries)
@@ -110,7 +110,7 @@ def end_attempt_in(
     record_attempt_end(tx, repo, actor_of(session), task, end, verdict, new_state)
     tx.has_freed = True
     after = with_dependencies(tx, lock_task(tx, task.id))
-    return Decision(outcome=verdict.outcome, task=after, why=verdict.why, not_before=verdict.not_before)
+    return RetryDecision(outcome=verdict.outcome, task=after, why=verdict.why, not_before=verdict.not_before)
 
 
 def decide_retry_in(

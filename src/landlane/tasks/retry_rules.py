@@ -77,7 +77,7 @@ class AttemptEnd:
 
 
 @value
-class Decision:
+class RetryDecision:
     """What was decided after an attempt ended, and the task afterwards."""
 
     outcome: RetryOutcome

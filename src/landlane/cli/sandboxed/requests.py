@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Effect(StrEnum):
+class OutsideEffect(StrEnum):
     """What a command of a sandboxed caller can cause outside the sandbox, at most."""
 
     READ = "reads the state"
@@ -19,12 +19,12 @@ class Effect(StrEnum):
     LAND = "also has the queue run the checks of the target branch on the commit, in a sandbox"
 
 
-_READ, _CHANGE, _GIT, _CHECK, _LAND = Effect
+_READ, _CHANGE, _GIT, _CHECK, _LAND = OutsideEffect
 
 # A command that is not listed is refused: decisions of a person, repairs, and everything that would run a
 # given program. The operations themselves refuse to store a command, such as the check of a task
 # (`Repository.refuse_guest_command`).
-REQUESTS: Mapping[str, Effect] = {
+REQUESTS: Mapping[str, OutsideEffect] = {
     "": _READ,  # `landlane` alone
     "help": _READ,
     "status": _READ,

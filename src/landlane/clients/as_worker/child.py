@@ -52,7 +52,7 @@ class ClientChild:
         finally:
             os.close(their_out)
             os.close(their_errors)
-        self._lines = {out: _Lines(out), errors: _Lines(errors)}
+        self._lines = {out: _OutputLines(out), errors: _OutputLines(errors)}
         self._errors = errors
         self._handle = os.pidfd_open(self._child.pid)
         self._is_dead = False
@@ -182,7 +182,7 @@ class LifeSigns:
         return since is not None and self._child.has_younger(since)
 
 
-class _Lines:
+class _OutputLines:
     """Splits what comes out of a pipe into lines."""
 
     def __init__(self, descriptor: int) -> None:

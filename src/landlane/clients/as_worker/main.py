@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except LandlaneError as error:
         sys.stderr.write(f"client_worker: {error.message}; {error.hint}\n")
         return 2
-    attempt = _Attempt(adapter, options)
+    attempt = _ClientAttempt(adapter, options)
     serve(attempt.run, beats_while=attempt.is_alive)
     return 0
 
@@ -104,7 +104,7 @@ def _parse(arguments: Sequence[str]) -> Options:
     return Options(**parsed, words=tuple(words[at + 1 :]))
 
 
-class _Attempt:
+class _ClientAttempt:
     """One run of the client, from the assignment to its end."""
 
     def __init__(self, adapter: WorkerAdapter, options: Options) -> None:

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not command:
         sys.stderr.write("plain_command: give a command after --\n")
         return 2
-    serve(_Attempt(command).run)
+    serve(_CommandAttempt(command).run)
     return 0
 
 
@@ -61,7 +61,7 @@ def variables_for(assignment: WorkAssignment, task_file: str) -> dict[str, str]:
     }
 
 
-class _Attempt:
+class _CommandAttempt:
     """One run of the command, from the assignment to its end."""
 
     def __init__(self, command: Sequence[str]) -> None:

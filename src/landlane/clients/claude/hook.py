@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landlane.clients.hook_format import ClientHooks
 from landlane.clients.model import ClientTools
-from landlane.protocol.hook_events import EventKind
+from landlane.protocol.hook_events import HookEventKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,16 +33,16 @@ TOOLS = ClientTools(
     ),
 )
 _KINDS = {
-    "SessionStart": EventKind.START,
-    "UserPromptSubmit": EventKind.PROMPT,
-    "PreToolUse": EventKind.BEFORE,
-    "PostToolUse": EventKind.AFTER,
-    "PostToolUseFailure": EventKind.AFTER,
-    "Stop": EventKind.STOP,
-    "SubagentStart": EventKind.CHILD_START,
-    "SubagentStop": EventKind.CHILD_STOP,
-    "SessionEnd": EventKind.END,
-    "ConfigChange": EventKind.SETTINGS,
+    "SessionStart": HookEventKind.START,
+    "UserPromptSubmit": HookEventKind.PROMPT,
+    "PreToolUse": HookEventKind.BEFORE,
+    "PostToolUse": HookEventKind.AFTER,
+    "PostToolUseFailure": HookEventKind.AFTER,
+    "Stop": HookEventKind.STOP,
+    "SubagentStart": HookEventKind.CHILD_START,
+    "SubagentStop": HookEventKind.CHILD_STOP,
+    "SessionEnd": HookEventKind.END,
+    "ConfigChange": HookEventKind.SETTINGS,
 }
 
 
@@ -54,14 +54,14 @@ class _ClaudeHooks(ClientHooks):
     other_guards = ("ConfigChange",)
     unguarded_exit_code = 1  # 2 would refuse at every event, also the end of a turn and a prompt
     most_bytes = 9_900  # of more than 10,000 characters the model sees only the beginning
-    user_kinds = (EventKind.STOP, EventKind.CHILD_STOP, EventKind.SETTINGS)
+    user_kinds = (HookEventKind.STOP, HookEventKind.CHILD_STOP, HookEventKind.SETTINGS)
 
-    def kind_of(self, name: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> EventKind:
+    def kind_of(self, name: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEventKind:
         # Copilot CLI also runs the hooks in Claude's settings, beside its own. Taken for Claude, one session
         # of Copilot would be two that refuse each other's edits.
         session = environment.get("CLAUDE_CODE_SESSION_ID")
         if "COPILOT_PROJECT_DIR" in environment and session != payload.get("session_id"):
-            return EventKind.OTHER
+            return HookEventKind.OTHER
         return super().kind_of(name, payload, environment)
 
 

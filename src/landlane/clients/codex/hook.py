@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landlane.clients.hook_format import ClientHooks, get_table, parse_answer, printable
 from landlane.clients.model import ClientTools
-from landlane.protocol.hook_events import EventKind
+from landlane.protocol.hook_events import HookEventKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ TOOLS = ClientTools(
 _ANSWER_KEYS = {"decision", "reason", "hookSpecificOutput"}
 _DECISION_KEYS = {"hookEventName", "permissionDecision", "permissionDecisionReason"}
 _KINDS = {
-    "SessionStart": EventKind.START,
-    "UserPromptSubmit": EventKind.PROMPT,
-    "PreToolUse": EventKind.BEFORE,
-    "PostToolUse": EventKind.AFTER,
-    "Stop": EventKind.STOP,
-    "SubagentStart": EventKind.CHILD_START,
-    "SubagentStop": EventKind.CHILD_STOP,
-    "SessionEnd": EventKind.END,
+    "SessionStart": HookEventKind.START,
+    "UserPromptSubmit": HookEventKind.PROMPT,
+    "PreToolUse": HookEventKind.BEFORE,
+    "PostToolUse": HookEventKind.AFTER,
+    "Stop": HookEventKind.STOP,
+    "SubagentStart": HookEventKind.CHILD_START,
+    "SubagentStop": HookEventKind.CHILD_STOP,
+    "SessionEnd": HookEventKind.END,
 }
 
 
@@ -39,7 +39,7 @@ class _CodexHooks(ClientHooks):
     unguarded_exit_code = 1
     # It keeps 2,500 tokens of context from a hook, at four bytes each, and moves the rest into a file.
     most_bytes = 9_900
-    user_kinds = (EventKind.STOP, EventKind.CHILD_STOP)
+    user_kinds = (HookEventKind.STOP, HookEventKind.CHILD_STOP)
 
     def deny(self, text: str) -> HookOutput:
         return super().deny(_without_full_stop(text))

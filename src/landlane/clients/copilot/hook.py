@@ -14,7 +14,7 @@ from landlane.clients.hook_format import (
     unreadable,
 )
 from landlane.clients.model import ClientTools, PayloadKeys
-from landlane.protocol.hook_events import EventKind, ToolAction
+from landlane.protocol.hook_events import HookEventKind, ToolAction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,15 +34,15 @@ TOOLS = ClientTools(
     keys=PayloadKeys(session="sessionId", agent="agentId", event="", tool="toolName", arguments="toolArgs"),
 )
 _KINDS = {
-    "sessionStart": EventKind.START,
-    "userPromptSubmitted": EventKind.PROMPT,
-    "preToolUse": EventKind.BEFORE,
-    "postToolUse": EventKind.AFTER,
-    "postToolUseFailure": EventKind.AFTER,
-    "agentStop": EventKind.STOP,
-    "subagentStart": EventKind.CHILD_START,
-    "subagentStop": EventKind.CHILD_STOP,
-    "sessionEnd": EventKind.END,
+    "sessionStart": HookEventKind.START,
+    "userPromptSubmitted": HookEventKind.PROMPT,
+    "preToolUse": HookEventKind.BEFORE,
+    "postToolUse": HookEventKind.AFTER,
+    "postToolUseFailure": HookEventKind.AFTER,
+    "agentStop": HookEventKind.STOP,
+    "subagentStart": HookEventKind.CHILD_START,
+    "subagentStop": HookEventKind.CHILD_STOP,
+    "sessionEnd": HookEventKind.END,
 }
 
 
@@ -61,10 +61,10 @@ class _CopilotHooks(ClientHooks):
             payload = {**payload, "sessionId": parent}
         return super().read(event_name, payload, environment)
 
-    def kind_of(self, name: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> EventKind:
+    def kind_of(self, name: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEventKind:
         kind = super().kind_of(name, payload, environment)
         # The end of a subagent is reported by subagentStop.
-        return EventKind.OTHER if kind == EventKind.STOP and payload.get("agentId") else kind
+        return HookEventKind.OTHER if kind == HookEventKind.STOP and payload.get("agentId") else kind
 
     def read_tool(self, payload: Mapping[str, Any], cwd: str) -> dict[str, Any]:
         name = get_text(payload, "toolName", is_needed=True)

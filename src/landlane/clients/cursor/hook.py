@@ -13,7 +13,7 @@ from landlane.clients.hook_format import (
     unreadable,
 )
 from landlane.clients.model import ClientTools, PayloadKeys
-from landlane.protocol.hook_events import EventKind, Verdict
+from landlane.protocol.hook_events import HookEventKind, HookVerdict
 from landlane.values import replace
 
 TYPE_CHECKING = False
@@ -40,13 +40,13 @@ TOOLS = ClientTools(
 )
 _PROMPT = "beforeSubmitPrompt"
 _KINDS = {
-    "sessionStart": EventKind.START,
-    _PROMPT: EventKind.PROMPT,
-    "preToolUse": EventKind.BEFORE,
-    "postToolUse": EventKind.AFTER,
-    "postToolUseFailure": EventKind.AFTER,
-    "stop": EventKind.STOP,
-    "sessionEnd": EventKind.END,
+    "sessionStart": HookEventKind.START,
+    _PROMPT: HookEventKind.PROMPT,
+    "preToolUse": HookEventKind.BEFORE,
+    "postToolUse": HookEventKind.AFTER,
+    "postToolUseFailure": HookEventKind.AFTER,
+    "stop": HookEventKind.STOP,
+    "sessionEnd": HookEventKind.END,
 }
 
 
@@ -83,14 +83,14 @@ class _CursorHooks(ClientHooks):
 
     def render(self, event: HookEvent, answer: HookAnswer) -> HookOutput:
         """Write an answer as Cursor wants it: a guard that gives no permission counts as broken."""
-        if answer.verdict == Verdict.DENY and event.kind == EventKind.BEFORE:
+        if answer.verdict == HookVerdict.DENY and event.kind == HookEventKind.BEFORE:
             return self.deny(answer.text)
         fields: dict[str, Any] = {}
-        if event.kind == EventKind.BEFORE:
+        if event.kind == HookEventKind.BEFORE:
             fields["permission"] = "allow"
-        if event.kind == EventKind.PROMPT:
+        if event.kind == HookEventKind.PROMPT:
             fields["continue"] = True
-        if answer.verdict == Verdict.HOLD and event.kind == EventKind.STOP and not event.is_again:
+        if answer.verdict == HookVerdict.HOLD and event.kind == HookEventKind.STOP and not event.is_again:
             fields["followup_message"] = printable(answer.text)
         if answer.text and event.kind in self.context_kinds:
             fields["additional_context"] = printable(answer.text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landlane.clients.hook_format import ClientHooks, absolute_path, block, get_table, is_refusal
 from landlane.clients.model import ClientTools
-from landlane.protocol.hook_events import EventKind, ToolAction
+from landlane.protocol.hook_events import HookEventKind, ToolAction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ TOOLS = ClientTools(
     harmless=("list_directory", "search_file_content", "grep_search", "glob"),
 )
 _KINDS = {
-    "SessionStart": EventKind.START,
-    "BeforeAgent": EventKind.PROMPT,
-    "BeforeTool": EventKind.BEFORE,
-    "AfterTool": EventKind.AFTER,
-    "AfterAgent": EventKind.STOP,
-    "SessionEnd": EventKind.END,
+    "SessionStart": HookEventKind.START,
+    "BeforeAgent": HookEventKind.PROMPT,
+    "BeforeTool": HookEventKind.BEFORE,
+    "AfterTool": HookEventKind.AFTER,
+    "AfterAgent": HookEventKind.STOP,
+    "SessionEnd": HookEventKind.END,
 }
 
 
@@ -42,8 +42,8 @@ class _GeminiHooks(ClientHooks):
     tools = TOOLS
     before_tool = "BeforeTool"
     kinds = _KINDS
-    context_kinds = (EventKind.START, EventKind.PROMPT, EventKind.AFTER)
-    user_kinds = (EventKind.BEFORE,)
+    context_kinds = (HookEventKind.START, HookEventKind.PROMPT, HookEventKind.AFTER)
+    user_kinds = (HookEventKind.BEFORE,)
 
     def read_tool(self, payload: Mapping[str, Any], cwd: str) -> dict[str, Any]:
         if payload.get("tool_name") != _READS_MANY:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landlane.clients.hook_format import ClientHooks, answer_with, fail, parse_answer, printable
 from landlane.clients.model import ClientTools
-from landlane.protocol.hook_events import EventKind, HookOutput, Verdict
+from landlane.protocol.hook_events import HookEventKind, HookOutput, HookVerdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,17 +25,17 @@ TOOLS = ClientTools(
     harmless=("grep", "glob"),
 )
 _CHILD_KINDS = {
-    EventKind.START: EventKind.CHILD_START,
-    EventKind.STOP: EventKind.CHILD_STOP,
-    EventKind.END: EventKind.CHILD_STOP,
+    HookEventKind.START: HookEventKind.CHILD_START,
+    HookEventKind.STOP: HookEventKind.CHILD_STOP,
+    HookEventKind.END: HookEventKind.CHILD_STOP,
 }
 _KINDS = {
-    "session.created": EventKind.START,
-    "chat.message": EventKind.PROMPT,
-    "tool.execute.before": EventKind.BEFORE,
-    "tool.execute.after": EventKind.AFTER,
-    "session.idle": EventKind.STOP,
-    "session.deleted": EventKind.END,
+    "session.created": HookEventKind.START,
+    "chat.message": HookEventKind.PROMPT,
+    "tool.execute.before": HookEventKind.BEFORE,
+    "tool.execute.after": HookEventKind.AFTER,
+    "session.idle": HookEventKind.STOP,
+    "session.deleted": HookEventKind.END,
 }
 
 
@@ -45,13 +45,13 @@ class _OpencodeHooks(ClientHooks):
     before_tool = "tool.execute.before"
     kinds = _KINDS
 
-    def kind_of(self, name: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> EventKind:
+    def kind_of(self, name: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEventKind:
         kind = super().kind_of(name, payload, environment)
         return _CHILD_KINDS.get(kind, kind) if payload.get("agent_id") else kind
 
     def render(self, event: HookEvent, answer: HookAnswer) -> HookOutput:
         """Write an answer for the plugin; opencode cannot be held, so its next message carries the text."""
-        if answer.verdict == Verdict.DENY and event.kind == EventKind.BEFORE:
+        if answer.verdict == HookVerdict.DENY and event.kind == HookEventKind.BEFORE:
             return answer_with({"deny": printable(answer.text)})
         return answer_with({"tell": printable(answer.text)}) if answer.text else HookOutput()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landlane.clients.hook_format import ClientHooks
 from landlane.clients.model import ClientTools
-from landlane.protocol.hook_events import EventKind
+from landlane.protocol.hook_events import HookEventKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,15 +24,15 @@ TOOLS = ClientTools(
     harmless=("list_directory", "search_file_content", "grep_search", "glob", "todo_write"),
 )
 _KINDS = {
-    "SessionStart": EventKind.START,
-    "UserPromptSubmit": EventKind.PROMPT,
-    "PreToolUse": EventKind.BEFORE,
-    "PostToolUse": EventKind.AFTER,
-    "PostToolUseFailure": EventKind.AFTER,
-    "Stop": EventKind.STOP,
-    "SubagentStart": EventKind.CHILD_START,
-    "SubagentStop": EventKind.CHILD_STOP,
-    "SessionEnd": EventKind.END,
+    "SessionStart": HookEventKind.START,
+    "UserPromptSubmit": HookEventKind.PROMPT,
+    "PreToolUse": HookEventKind.BEFORE,
+    "PostToolUse": HookEventKind.AFTER,
+    "PostToolUseFailure": HookEventKind.AFTER,
+    "Stop": HookEventKind.STOP,
+    "SubagentStart": HookEventKind.CHILD_START,
+    "SubagentStop": HookEventKind.CHILD_STOP,
+    "SessionEnd": HookEventKind.END,
 }
 
 
@@ -41,13 +41,13 @@ class _QwenHooks(ClientHooks):
     tools = TOOLS
     before_tool = "PreToolUse"
     kinds = _KINDS
-    context_kinds = (EventKind.START, EventKind.PROMPT, EventKind.AFTER)
-    user_kinds = (EventKind.BEFORE,)
+    context_kinds = (HookEventKind.START, HookEventKind.PROMPT, HookEventKind.AFTER)
+    user_kinds = (HookEventKind.BEFORE,)
 
-    def kind_of(self, name: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> EventKind:
+    def kind_of(self, name: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEventKind:
         kind = super().kind_of(name, payload, environment)
         # A prompt also comes with every tool result, without a text, right after the event for that.
-        return EventKind.OTHER if kind == EventKind.PROMPT and not payload.get("prompt") else kind
+        return HookEventKind.OTHER if kind == HookEventKind.PROMPT and not payload.get("prompt") else kind
 
 
 HOOKS = _QwenHooks()

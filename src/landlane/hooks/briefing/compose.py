@@ -17,7 +17,7 @@ from landlane.handoffs.context import context_for, waiting_messages
 from landlane.hooks.briefing.checkout import describe_base, describe_uncommitted
 from landlane.hooks.briefing.memory_files import describe_memory
 from landlane.processes.own_command import command_off_path
-from landlane.protocol.hook_events import EventKind, HookPolicy
+from landlane.protocol.hook_events import HookEventKind, HookPolicy
 from landlane.rules.show_to_session import show_rules_safely
 from landlane.sessions.join import live_sessions
 from landlane.tasks.records import lessons_of, task_paths, tasks_of
@@ -66,7 +66,7 @@ def brief(repo: Repository, session: Session, event: HookEvent) -> str:
     was compacted, the rules are shown again and the memory files are named.
     """
     is_resumed = event.source in RESUMED
-    is_short = is_resumed or event.source in COMPACTED or event.kind == EventKind.CHILD_START
+    is_short = is_resumed or event.source in COMPACTED or event.kind == HookEventKind.CHILD_START
     parts: list[tuple[str, Callable[[], str]]] = [
         ("who you are", lambda: _identity(repo, session, event)),
         ("the rules", lambda: show_rules_safely(repo, session, is_reminder=is_resumed)),

@@ -30,7 +30,7 @@ from landlane.hooks.shell.changes import (
 )
 from landlane.hooks.shell.ownership import (
     UNAUTHORIZED,
-    EffectKind,
+    ChangeOwner,
     certain_effects,
     judge_changes,
     names_file,
@@ -43,7 +43,15 @@ from landlane.hooks.shell.ownership import (
 from landlane.hooks.shell.report import GUARD, claim_or_report, report_breaches
 from landlane.hooks.shell_syntax.command_line import MOST_TEXT, parse_shell
 from landlane.ids import short_id
-from landlane.protocol.hook_events import NOTHING, EventKind, HookPolicy, ToolAction, Verdict, deny, inform
+from landlane.protocol.hook_events import (
+    NOTHING,
+    HookEventKind,
+    HookPolicy,
+    HookVerdict,
+    ToolAction,
+    deny,
+    inform,
+)
 from landlane.rules.violations import CLAIM_FIRST, record_violation
 from landlane.sessions.tool_calls import (
     ToolCall,
@@ -85,7 +93,7 @@ def before_shell(repo: Repository, session: Session, event: HookEvent) -> HookAn
     if refusal and repo.settings.hooks.policy != HookPolicy.WATCH:
         return deny(f"{refusal} Nothing of the command was run.")
     patched = _judge_patches(repo, session, event, line)
-    if patched.verdict == Verdict.DENY:
+    if patched.verdict == HookVerdict.DENY:
         return patched
     snapshot = take_call_snapshot(repo, session, event, line)
     begin_call(repo, session.id, event.call or short_id("c"), repo.checkout.root, snapshot.to_text())
@@ -113,7 +121,7 @@ def _judge_patches(repo: Repository, session: Session, event: HookEvent, line: S
             event, tool=ToolAction.EDIT, cwd=folder, paths=tuple(path for path in paths if "\0" not in path)
         )
         judged = check_edit(repo, session, edit)
-        if judged.verdict == Verdict.DENY:
+        if judged.verdict == HookVerdict.DENY:
             return judged
         answer = judged if judged != NOTHING else answer
     return answer
@@ -181,9 +189,9 @@ def _check_changes(
         breaches = with_suspects(repo, context, named, command, since)
         breaches += with_suspects(repo, context, unnamed, command, None)
         texts += report_breaches(repo, context, breaches)
-    ours = [effect for effect in effects if effect.kind in (EffectKind.OWN, EffectKind.UNCLAIMED)]
+    ours = [effect for effect in effects if effect.kind in (ChangeOwner.OWN, ChangeOwner.UNCLAIMED)]
     ours = certain_effects(repo, context, ours, command, None if is_late else since) if ours else []
-    unclaimed = [effect for effect in ours if effect.kind == EffectKind.UNCLAIMED]
+    unclaimed = [effect for effect in ours if effect.kind == ChangeOwner.UNCLAIMED]
     texts += claim_or_report(repo, session, unclaimed)
     seen = {remembered_as(effect): read_file_version(effect.full_path) for effect in ours[:_MOST_READ]}
     record_reads(repo, session.id, {path: version for path, version in seen.items() if path})
@@ -244,18 +252,18 @@ def check_earlier_calls(repo: Repository, session: Session, event: HookEvent) ->
 
     A call that has not ended may still run: it is watched from here on, until its turn is over.
     """
-    if event.kind == EventKind.AFTER and event.tool == ToolAction.SHELL:
+    if event.kind == HookEventKind.AFTER and event.tool == ToolAction.SHELL:
         return ""  # its own check includes this
-    is_over = event.kind in (EventKind.PROMPT, EventKind.STOP)
+    is_over = event.kind in (HookEventKind.PROMPT, HookEventKind.STOP)
     texts = _check_open_calls(repo, session, event)
-    if is_over or (event.kind == EventKind.BEFORE and event.tool == ToolAction.SHELL):
-        texts += _check_after_calls(repo, session, is_stop=event.kind == EventKind.STOP)
+    if is_over or (event.kind == HookEventKind.BEFORE and event.tool == ToolAction.SHELL):
+        texts += _check_after_calls(repo, session, is_stop=event.kind == HookEventKind.STOP)
     return "\n\n".join(texts)
 
 
 def _check_open_calls(repo: Repository, session: Session, event: HookEvent) -> list[str]:
     texts: list[str] = []
-    is_over = event.kind in (EventKind.PROMPT, EventKind.STOP)
+    is_over = event.kind in (HookEventKind.PROMPT, HookEventKind.STOP)
     for call in reversed(list_open_calls(repo, session.id)):  # oldest first: its snapshot covers the most
         current = find_open_call(repo, session.id, call.call)
         if current is None:
@@ -272,7 +280,7 @@ def _check_open_calls(repo: Repository, session: Session, event: HookEvent) -> l
         _save_last_snapshot(repo, session, now)
         if changes:
             # The end of the call is unknown: by the next prompt others may have made the change.
-            is_late = snapshot.is_background or snapshot.is_patch or event.kind == EventKind.PROMPT
+            is_late = snapshot.is_background or snapshot.is_patch or event.kind == HookEventKind.PROMPT
             since = current.began_at
             texts += _check_changes(
                 repo, session, changes, snapshot, snapshot.command, since, is_late=is_late

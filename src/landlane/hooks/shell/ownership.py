@@ -45,7 +45,7 @@ _MOST_AT_ONCE = 200  # paths whose claims are read one by one
 _MOST_ENDED = 20  # recently ended breaches that a change may come from
 
 
-class EffectKind(StrEnum):
+class ChangeOwner(StrEnum):
     """Whether the session may change a path."""
 
     OWN = "own"  # it holds the path
@@ -56,17 +56,17 @@ class EffectKind(StrEnum):
     ROLE = "role"  # the session's role may not change it
 
 
-UNAUTHORIZED = (EffectKind.HELD, EffectKind.STRAY, EffectKind.ROLE)
+UNAUTHORIZED = (ChangeOwner.HELD, ChangeOwner.STRAY, ChangeOwner.ROLE)
 
 
 @value
-class Effect:
+class OwnedChange:
     """A changed path and its owner. `is_sure`: no other session is known to have worked there."""
 
     root: str
     change: TreeChange
     tree: str
-    kind: EffectKind
+    kind: ChangeOwner
     pattern: Pattern
     claim: Claim | None = None
     owner: str = ""
@@ -99,7 +99,7 @@ class Effect:
 
 def judge_changes(
     repo: Repository, context: SessionContext, changes: Sequence[CheckoutChange]
-) -> list[Effect]:
+) -> list[OwnedChange]:
     """Return the effect of each change, before deciding who made it."""
     patterns = [pattern_of(repo, changed.change.path) for changed in changes]
     near = list_claims(repo, patterns if len(patterns) <= _MOST_AT_ONCE else ())
@@ -118,33 +118,33 @@ def _judge_change(
     changed: CheckoutChange,
     pattern: Pattern,
     covering: Sequence[Claim],
-) -> Effect:
+) -> OwnedChange:
     path = changed.change.path
     others = [
         claim
         for claim in covering
         if not context.is_ours(claim.session) and claim.mode == ClaimMode.EXCLUSIVE
     ]
-    effect = Effect(
+    effect = OwnedChange(
         root=changed.root,
         change=changed.change,
         tree=changed.tree,
         pattern=pattern,
-        kind=EffectKind.UNCLAIMED,
+        kind=ChangeOwner.UNCLAIMED,
         is_claimable=_is_claimable(repo, path),
     )
     if others:
-        return replace(effect, kind=EffectKind.HELD, claim=others[0])
+        return replace(effect, kind=ChangeOwner.HELD, claim=others[0])
     if reason := may_write(repo, context.session, path):
-        return replace(effect, kind=EffectKind.ROLE, reason=reason)
+        return replace(effect, kind=ChangeOwner.ROLE, reason=reason)
     if context.is_outside(changed.root):
-        stray = replace(effect, kind=EffectKind.STRAY)
+        stray = replace(effect, kind=ChangeOwner.STRAY)
         owner = context.workspace_at(changed.root)
         return stray if owner is None else replace(stray, owner=owner.agent, owner_session=owner.session)
     if any(context.is_ours(claim.session) for claim in covering):
-        return replace(effect, kind=EffectKind.OWN)
+        return replace(effect, kind=ChangeOwner.OWN)
     is_free = is_listed(repo, repo.settings.claims.free, pattern)
-    return replace(effect, kind=EffectKind.FREE) if is_free else effect
+    return replace(effect, kind=ChangeOwner.FREE) if is_free else effect
 
 
 def _is_claimable(repo: Repository, path: str) -> bool:
@@ -156,13 +156,13 @@ def _is_claimable(repo: Repository, path: str) -> bool:
     return True
 
 
-def remembered_as(effect: Effect) -> str:
+def remembered_as(effect: OwnedChange) -> str:
     """Return the name of a file in the recorded versions; empty for a name that is not text."""
     path = os.path.realpath(effect.full_path)
     return path if path == path.encode("utf-8", "replace").decode() else ""
 
 
-def without_holders_writes(repo: Repository, effects: Sequence[Effect]) -> list[Effect]:
+def without_holders_writes(repo: Repository, effects: Sequence[OwnedChange]) -> list[OwnedChange]:
     """Drop what the holder wrote itself; its hook gets a moment to record it.
 
     Only sessions of coding clients have hooks, so there is no wait for any other holder.
@@ -185,7 +185,7 @@ def _pause() -> None:
     time.sleep(_TICK_SECONDS)
 
 
-def _is_holders_write(repo: Repository, effect: Effect) -> bool:
+def _is_holders_write(repo: Repository, effect: OwnedChange) -> bool:
     path = remembered_as(effect)
     if not effect.holder_session or not path:
         return False
@@ -194,8 +194,8 @@ def _is_holders_write(repo: Repository, effect: Effect) -> bool:
 
 
 def with_suspects(
-    repo: Repository, context: SessionContext, effects: Sequence[Effect], command: str, since: int | None
-) -> list[Effect]:
+    repo: Repository, context: SessionContext, effects: Sequence[OwnedChange], command: str, since: int | None
+) -> list[OwnedChange]:
     """Mark each effect as certain or not, by the other commands that ran there at the same time.
 
     A command of the holder always raises doubt. Any other one does, unless this command names the file. When
@@ -204,7 +204,7 @@ def with_suspects(
     if since is None:
         return [replace(effect, is_sure=False) for effect in effects]
     calls = _calls_of_others(repo, context, effects, since)
-    found: list[Effect] = []
+    found: list[OwnedChange] = []
     for effect in effects:
         is_named = names_file(command, effect.path)
         suspects = dict.fromkeys(
@@ -215,8 +215,8 @@ def with_suspects(
 
 
 def certain_effects(
-    repo: Repository, context: SessionContext, effects: Sequence[Effect], command: str, since: int | None
-) -> list[Effect]:
+    repo: Repository, context: SessionContext, effects: Sequence[OwnedChange], command: str, since: int | None
+) -> list[OwnedChange]:
     """Return the effects of this call: it names the file, or no other session ran a command there."""
     calls = _calls_of_others(repo, context, effects, since) if since is not None else {}
     return [
@@ -227,7 +227,7 @@ def certain_effects(
 
 
 def _calls_of_others(
-    repo: Repository, context: SessionContext, effects: Sequence[Effect], since: int
+    repo: Repository, context: SessionContext, effects: Sequence[OwnedChange], since: int
 ) -> dict[str, list[ToolCall]]:
     """Return the calls of other sessions since an instant, by checkout."""
     return {
@@ -248,7 +248,9 @@ def names_file(command: str, path: str) -> bool:
     return False
 
 
-def without_committed(repo: Repository, effects: Sequence[Effect], snapshot: CallSnapshot) -> list[Effect]:
+def without_committed(
+    repo: Repository, effects: Sequence[OwnedChange], snapshot: CallSnapshot
+) -> list[OwnedChange]:
     """Drop files that matched HEAD before and match it now: they came with a commit, as in a sync."""
     found = [effect for effect in effects if not effect.tree]
     for root in dict.fromkeys(effect.root for effect in effects if effect.tree):
@@ -263,7 +265,9 @@ def without_committed(repo: Repository, effects: Sequence[Effect], snapshot: Cal
     return found
 
 
-def without_repairs(repo: Repository, context: SessionContext, effects: Sequence[Effect]) -> list[Effect]:
+def without_repairs(
+    repo: Repository, context: SessionContext, effects: Sequence[OwnedChange]
+) -> list[OwnedChange]:
     """Drop changes made by undoing or moving an unauthorized write, or by restoring it by hand."""
     effects = _without_restored(repo, context, effects)
     ended = [breach for breach in list_breaches(repo, with_ended=True) if breach.state in (UNDONE, MOVED)]
@@ -292,7 +296,9 @@ def without_repairs(repo: Repository, context: SessionContext, effects: Sequence
     return found
 
 
-def _without_restored(repo: Repository, context: SessionContext, effects: Sequence[Effect]) -> list[Effect]:
+def _without_restored(
+    repo: Repository, context: SessionContext, effects: Sequence[OwnedChange]
+) -> list[OwnedChange]:
     """Drop files restored to their state before an unauthorized write of the same agent, and close it."""
     found = list(effects)
     for breach in reversed(list_breaches(repo)):  # newest first: each goes back one step

@@ -10,7 +10,7 @@ from landlane.git.private_git_dir import read_head
 from landlane.git.snapshot import differing_from_head, keep_changes
 from landlane.hooks.edit import claim_mode, task_of
 from landlane.hooks.shell.changes import locate_checkout_at
-from landlane.hooks.shell.ownership import EffectKind
+from landlane.hooks.shell.ownership import ChangeOwner
 from landlane.protocol.hook_events import HookPolicy
 from landlane.rules.violations import CLAIM_FIRST, STAY_IN_ROLE, record_violation
 from landlane.text import list_some, path_text
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from landlane.claims.model import ClaimMode, Refusal
     from landlane.hooks.shell.changes import SessionContext
-    from landlane.hooks.shell.ownership import Effect
+    from landlane.hooks.shell.ownership import OwnedChange
     from landlane.patterns.pattern import Pattern
     from landlane.repository import Repository
     from landlane.sessions.model import Session
@@ -40,17 +40,17 @@ _MOST_NAMED = 8
 _MOST_TAKEN = 400  # paths that one call claims; beyond that a folder should be claimed
 _MOST_KEPT = 5000  # paths in a record; the commit has them all
 _WHAT = {
-    EffectKind.HELD: "wrote through the shell to what another holds",
-    EffectKind.STRAY: "wrote through the shell outside of its workspace",
-    EffectKind.ROLE: "wrote through the shell what its role may not change",
+    ChangeOwner.HELD: "wrote through the shell to what another holds",
+    ChangeOwner.STRAY: "wrote through the shell outside of its workspace",
+    ChangeOwner.ROLE: "wrote through the shell what its role may not change",
 }
 
 
-def report_breaches(repo: Repository, context: SessionContext, effects: Sequence[Effect]) -> list[str]:
+def report_breaches(repo: Repository, context: SessionContext, effects: Sequence[OwnedChange]) -> list[str]:
     """Record the affected paths, once per checkout and holder, and describe them for the model."""
     mine = [breach for breach in list_breaches(repo) if breach.agent == context.session.agent]
     known = {(breach.root, path) for breach in mine for path in breach.paths}
-    groups: dict[tuple[str, str, str, bool], list[Effect]] = {}
+    groups: dict[tuple[str, str, str, bool], list[OwnedChange]] = {}
     for effect in effects:
         key = (effect.root, effect.kind, effect.holder_session or effect.reason, effect.is_sure)
         groups.setdefault(key, []).append(effect)
@@ -62,7 +62,7 @@ def report_breaches(repo: Repository, context: SessionContext, effects: Sequence
     return texts
 
 
-def _record(repo: Repository, context: SessionContext, group: Sequence[Effect]) -> Breach:
+def _record(repo: Repository, context: SessionContext, group: Sequence[OwnedChange]) -> Breach:
     """Save both versions, record the breach, and notify the holder."""
     first, session = group[0], context.session
     breach_id = next_breach_id(repo)
@@ -86,7 +86,7 @@ def _record(repo: Repository, context: SessionContext, group: Sequence[Effect]) 
         is_blocking=first.is_sure and repo.settings.hooks.policy != HookPolicy.WATCH,
     )
     notice = ""
-    if first.is_sure and first.kind == EffectKind.HELD:
+    if first.is_sure and first.kind == ChangeOwner.HELD:
         notice = (
             f"{what} through a shell, though you hold it. "
             f"`landlane misplaced undo {breach_id}` puts back what was there; `landlane misplaced accept "
@@ -97,7 +97,7 @@ def _record(repo: Repository, context: SessionContext, group: Sequence[Effect]) 
         record_violation(
             repo,
             session,
-            rule=STAY_IN_ROLE if first.kind == EffectKind.ROLE else CLAIM_FIRST,
+            rule=STAY_IN_ROLE if first.kind == ChangeOwner.ROLE else CLAIM_FIRST,
             guard=GUARD,
             what=_WHAT[first.kind],
             paths=tuple(path_text(effect.path) for effect in group),
@@ -106,7 +106,7 @@ def _record(repo: Repository, context: SessionContext, group: Sequence[Effect]) 
 
 
 def _describe(
-    repo: Repository, context: SessionContext, group: Sequence[Effect], breach: Breach, *, is_again: bool
+    repo: Repository, context: SessionContext, group: Sequence[OwnedChange], breach: Breach, *, is_again: bool
 ) -> str:
     first, names = group[0], _names_of(group)
     undo = f"`landlane misplaced undo {breach.id}`"
@@ -123,19 +123,19 @@ def _describe(
         return _watch_text(first, names, whose, undo)
     own = context.own
     move = f"`landlane misplaced move {breach.id} --to {own[-1].id}`" if own else ""
-    if first.kind == EffectKind.STRAY and own:
+    if first.kind == ChangeOwner.STRAY and own:
         where = f"in the workspace of {first.owner}" if first.owner else f"in {first.root}"
         return (
             f"Your shell command changed {names} {where}, outside of your own workspace {own[-1].path}. "
             f"It cannot be committed there. Move the change to where you work: {move}; or take it back: "
             f"{undo}. Use paths below {own[-1].path} from now on."
         )
-    if first.kind == EffectKind.STRAY:
+    if first.kind == ChangeOwner.STRAY:
         return (
             f"Your shell command changed {names} in the workspace of {first.owner} at {first.root}. Nothing "
             f"there is yours to change, and it cannot be committed by you. Take it back now: {undo}."
         )
-    if first.kind == EffectKind.ROLE:
+    if first.kind == ChangeOwner.ROLE:
         return (
             f"Your shell command changed {names}, which your role may not: {first.reason}. It cannot be "
             f"committed or landed by you. Take it back now: {undo}."
@@ -153,11 +153,11 @@ def _describe(
     )
 
 
-def _watch_text(first: Effect, names: str, whose: str, undo: str) -> str:
+def _watch_text(first: OwnedChange, names: str, whose: str, undo: str) -> str:
     """Return the text for the policy `watch`, which refuses nothing."""
     what = {
-        EffectKind.STRAY: f" in {first.root}, outside of where you work",
-        EffectKind.ROLE: f", which your role may not: {first.reason}",
+        ChangeOwner.STRAY: f" in {first.root}, outside of where you work",
+        ChangeOwner.ROLE: f", which your role may not: {first.reason}",
     }.get(first.kind, whose)
     return (
         f"Your shell command changed {names}{what}. It was let pass and only noted, because the policy of "
@@ -165,7 +165,7 @@ def _watch_text(first: Effect, names: str, whose: str, undo: str) -> str:
     )
 
 
-def _whose(repo: Repository, effect: Effect) -> str:
+def _whose(repo: Repository, effect: OwnedChange) -> str:
     claim = effect.claim
     if claim is None:
         return f", the workspace of {effect.owner}," if effect.owner else ""
@@ -179,16 +179,16 @@ def _for_task(task: str) -> str:
     return f" for task {task}" if task else ""
 
 
-def _names_of(effects: Sequence[Effect]) -> str:
+def _names_of(effects: Sequence[OwnedChange]) -> str:
     return list_some([path_text(effect.path) for effect in effects], _MOST_NAMED)
 
 
-def _first_of(effects: Sequence[Effect]) -> str:
+def _first_of(effects: Sequence[OwnedChange]) -> str:
     """Return the first path, quoted for a shell."""
     return shlex.quote(path_text(effects[0].path))
 
 
-def claim_or_report(repo: Repository, session: Session, effects: Sequence[Effect]) -> list[str]:
+def claim_or_report(repo: Repository, session: Session, effects: Sequence[OwnedChange]) -> list[str]:
     """Claim unclaimed paths for the session, or report them, depending on the policy."""
     policy = repo.settings.hooks.policy
     if not effects or policy == HookPolicy.WATCH:
@@ -221,9 +221,9 @@ def claim_or_report(repo: Repository, session: Session, effects: Sequence[Effect
     return _claim(repo, session, effects)
 
 
-def _uncommitted(repo: Repository, effects: Sequence[Effect]) -> list[Effect]:
+def _uncommitted(repo: Repository, effects: Sequence[OwnedChange]) -> list[OwnedChange]:
     """Drop files that match HEAD: after a pull or an undo there is nothing to claim."""
-    found: list[Effect] = []
+    found: list[OwnedChange] = []
     for root in dict.fromkeys(effect.root for effect in effects):
         here = [effect for effect in effects if effect.root == root]
         checkout = locate_checkout_at(repo, root)
@@ -235,7 +235,7 @@ def _uncommitted(repo: Repository, effects: Sequence[Effect]) -> list[Effect]:
     return found
 
 
-def _claim(repo: Repository, session: Session, effects: Sequence[Effect]) -> list[str]:
+def _claim(repo: Repository, session: Session, effects: Sequence[OwnedChange]) -> list[str]:
     by_mode: dict[ClaimMode, list[Pattern]] = {}
     for effect in effects:
         if effect.is_claimable:

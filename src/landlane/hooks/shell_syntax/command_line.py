@@ -78,7 +78,7 @@ class ShellLine:
 
 def parse_shell(text: str) -> ShellLine:
     """Parse a line or a script as a client passes it to a shell."""
-    collector = _Collector()
+    collector = _GitCallCollector()
     try:
         collector.parse(text[:MOST_TEXT], WorkingFolder(), 0)
     except RecursionError:
@@ -92,7 +92,7 @@ def parse_shell(text: str) -> ShellLine:
     )
 
 
-class _Collector:
+class _GitCallCollector:
     """Collects what a text and everything nested in it runs."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from landlane.ids import digest
 from landlane.patterns.pattern import ancestors, areas_of, below
 from landlane.redact import show_url
 from landlane.store.interface import QuickGrant
-from landlane.store.journal_chain import EMPTY_CHAIN_HASH, Entry, encode_data, hash_entry
+from landlane.store.journal_chain import EMPTY_CHAIN_HASH, JournalEntry, encode_data, hash_entry
 from landlane.store.postgres.database import connect, is_retriable, prepare_schema, translate
 from landlane.store.postgres.listener import PostgresListener, channels_of
 from landlane.store.postgres.prepared_call import PreparedCall
@@ -281,15 +281,15 @@ class PostgresStore:
                 self._quick = PreparedCall(connection, _STATEMENTS["take_uncontested"])
             return self._quick.run(parameters)
 
-    def entries(self, after: int, limit: int = 1000) -> list[Entry]:
+    def entries(self, after: int, limit: int = 1000) -> list[JournalEntry]:
         self.seal()
         rows = self.view(lambda snapshot: snapshot.all("entries_after", after=after, limit=limit))
-        return [Entry.from_row(row) for row in rows]
+        return [JournalEntry.from_row(row) for row in rows]
 
-    def last_entry(self) -> Entry | None:
+    def last_entry(self) -> JournalEntry | None:
         self.seal()
         row = self.view(lambda snapshot: snapshot.one("entry_last"))
-        return Entry.from_row(row) if row else None
+        return JournalEntry.from_row(row) if row else None
 
     def seal(self) -> None:
         """Give all visible entries their positions and hashes in the chain."""

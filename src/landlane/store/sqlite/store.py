@@ -15,7 +15,7 @@ import time
 
 from landlane.clock import SystemClock
 from landlane.patterns.pattern import ancestors, below
-from landlane.store.journal_chain import EMPTY_CHAIN_HASH, Entry, encode_data, hash_entry
+from landlane.store.journal_chain import EMPTY_CHAIN_HASH, JournalEntry, encode_data, hash_entry
 from landlane.store.sqlite import database
 from landlane.store.sqlite.database import open_database, store_moved_error
 from landlane.store.statements import read_statements, spread
@@ -171,13 +171,13 @@ class SqliteStore:
     ) -> QuickGrant | None:
         return None  # the usual check costs no round trip here
 
-    def entries(self, after: int, limit: int = 1000) -> list[Entry]:
+    def entries(self, after: int, limit: int = 1000) -> list[JournalEntry]:
         rows = self.view(lambda snapshot: snapshot.all("entries_after", after=after, limit=limit))
-        return [Entry.from_row(row) for row in rows]
+        return [JournalEntry.from_row(row) for row in rows]
 
-    def last_entry(self) -> Entry | None:
+    def last_entry(self) -> JournalEntry | None:
         row = self.view(lambda snapshot: snapshot.one("entry_last"))
-        return Entry.from_row(row) if row else None
+        return JournalEntry.from_row(row) if row else None
 
     def listen(self) -> Listener:
         return self._wakes.listen()
