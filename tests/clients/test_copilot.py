@@ -47,7 +47,7 @@ def read(word: str, **more: Any) -> words.HookEvent:
 def test_tools_are_recognized(name: str, given: object, tool: str, paths: tuple[str, ...]) -> None:
     event = read("preToolUse", toolName=name, toolArgs=given)
     assert (event.kind, event.tool, event.paths, event.tool_name) == (
-        words.EventKind.BEFORE,
+        words.HookEventKind.BEFORE,
         tool,
         paths,
         name,
@@ -57,11 +57,11 @@ def test_tools_are_recognized(name: str, given: object, tool: str, paths: tuple[
 @pytest.mark.parametrize(
     ("word", "kind"),
     [
-        ("sessionStart", words.EventKind.START),
-        ("userPromptSubmitted", words.EventKind.PROMPT),
-        ("agentStop", words.EventKind.STOP),
-        ("sessionEnd", words.EventKind.END),
-        ("notification", words.EventKind.OTHER),
+        ("sessionStart", words.HookEventKind.START),
+        ("userPromptSubmitted", words.HookEventKind.PROMPT),
+        ("agentStop", words.HookEventKind.STOP),
+        ("sessionEnd", words.HookEventKind.END),
+        ("notification", words.HookEventKind.OTHER),
     ],
 )
 def test_the_argument_names_the_event(word: str, kind: str) -> None:
@@ -76,9 +76,9 @@ def test_shell_can_run_in_the_background() -> None:
 def test_a_subagent_belongs_to_the_session_that_it_works_for() -> None:
     event = read("preToolUse", **EDIT, **SUBAGENT)
     assert (event.session, event.agent) == ("be7127cd", "0e90e478")
-    assert read("agentStop", **SUBAGENT).kind == words.EventKind.OTHER
+    assert read("agentStop", **SUBAGENT).kind == words.HookEventKind.OTHER
     stop = read("subagentStop", **{**SUBAGENT, "sessionId": "be7127cd"})
-    assert (stop.kind, stop.session, stop.agent) == (words.EventKind.CHILD_STOP, "be7127cd", "0e90e478")
+    assert (stop.kind, stop.session, stop.agent) == (words.HookEventKind.CHILD_STOP, "be7127cd", "0e90e478")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_unknown_payloads_are_refused_and_not_guessed(word: str, payload: Any) -
         ("sessionStart", words.inform("news"), {"additionalContext": "news"}),
         (
             "agentStop",
-            words.HookAnswer(verdict=words.Verdict.HOLD, text="left"),
+            words.HookAnswer(verdict=words.HookVerdict.HOLD, text="left"),
             {"decision": "block", "reason": "left"},
         ),
         ("sessionEnd", words.inform("news"), None),
@@ -135,7 +135,7 @@ def test_answers_have_the_form_that_the_client_obeys(
 
 def test_the_end_of_a_turn_is_held_once() -> None:
     event = read("agentStop", stop_hook_active=True)
-    assert copilot.render(event, words.HookAnswer(verdict=words.Verdict.HOLD, text="left")).stdout == ""
+    assert copilot.render(event, words.HookAnswer(verdict=words.HookVerdict.HOLD, text="left")).stdout == ""
 
 
 def test_unreadable_payload_is_refused_only_before_a_tool_call() -> None:

@@ -57,7 +57,7 @@ def read(name: str, **more: Any) -> words.HookEvent:
 def test_tools_are_recognized(name: str | None, given: object, tool: str, paths: tuple[str, ...]) -> None:
     event = read("preToolUse", tool_name=name, tool_input=given, tool_use_id="abc123")
     assert (event.kind, event.tool, event.paths, event.call) == (
-        words.EventKind.BEFORE,
+        words.HookEventKind.BEFORE,
         tool,
         paths,
         "abc123",
@@ -67,11 +67,11 @@ def test_tools_are_recognized(name: str | None, given: object, tool: str, paths:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("sessionStart", words.EventKind.START),
-        ("beforeSubmitPrompt", words.EventKind.PROMPT),
-        ("stop", words.EventKind.STOP),
-        ("sessionEnd", words.EventKind.END),
-        ("afterAgentThought", words.EventKind.OTHER),
+        ("sessionStart", words.HookEventKind.START),
+        ("beforeSubmitPrompt", words.HookEventKind.PROMPT),
+        ("stop", words.HookEventKind.STOP),
+        ("sessionEnd", words.HookEventKind.END),
+        ("afterAgentThought", words.HookEventKind.OTHER),
     ],
 )
 def test_events_are_recognized(name: str, kind: str) -> None:
@@ -112,7 +112,7 @@ def test_unknown_payloads_are_refused_and_not_guessed(payload: Any) -> None:
         ("postToolUse", words.inform("news"), {"additional_context": "news"}),
         ("sessionStart", words.inform("news"), {"additional_context": "news"}),
         ("beforeSubmitPrompt", words.NOTHING, {"continue": True}),
-        ("stop", words.HookAnswer(verdict=words.Verdict.HOLD, text="left"), {"followup_message": "left"}),
+        ("stop", words.HookAnswer(verdict=words.HookVerdict.HOLD, text="left"), {"followup_message": "left"}),
         ("stop", words.NOTHING, {}),
     ],
 )
@@ -124,7 +124,9 @@ def test_everything_is_answered(name: str, answer: words.HookAnswer, expected: o
 
 def test_the_end_of_a_turn_is_held_once() -> None:
     event = read("stop", loop_count=1)
-    assert cursor.render(event, words.HookAnswer(verdict=words.Verdict.HOLD, text="left")).stdout == "{}\n"
+    assert (
+        cursor.render(event, words.HookAnswer(verdict=words.HookVerdict.HOLD, text="left")).stdout == "{}\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def read(name: str, **more: Any) -> words.HookEvent:
 def test_tools_are_recognized(name: str, given: object, tool: str, paths: tuple[str, ...]) -> None:
     event = read("BeforeTool", tool_name=name, tool_input=given)
     assert (event.kind, event.tool, event.paths, event.session) == (
-        words.EventKind.BEFORE,
+        words.HookEventKind.BEFORE,
         tool,
         paths,
         "e09ad528",
@@ -66,11 +66,11 @@ def test_shell_runs_in_the_folder_it_names() -> None:
 @pytest.mark.parametrize(
     ("name", "more", "kind", "source"),
     [
-        ("SessionStart", {"source": "startup"}, words.EventKind.START, "startup"),
-        ("BeforeAgent", {"prompt": "go"}, words.EventKind.PROMPT, ""),
-        ("AfterAgent", {"prompt": "go", "prompt_response": "done"}, words.EventKind.STOP, ""),
-        ("SessionEnd", {"reason": "exit"}, words.EventKind.END, "exit"),
-        ("PreCompress", {"trigger": "auto"}, words.EventKind.OTHER, ""),
+        ("SessionStart", {"source": "startup"}, words.HookEventKind.START, "startup"),
+        ("BeforeAgent", {"prompt": "go"}, words.HookEventKind.PROMPT, ""),
+        ("AfterAgent", {"prompt": "go", "prompt_response": "done"}, words.HookEventKind.STOP, ""),
+        ("SessionEnd", {"reason": "exit"}, words.HookEventKind.END, "exit"),
+        ("PreCompress", {"trigger": "auto"}, words.HookEventKind.OTHER, ""),
     ],
 )
 def test_events_are_recognized(name: str, more: dict[str, Any], kind: str, source: str) -> None:
@@ -115,7 +115,7 @@ def context(name: str) -> dict[str, Any]:
         ("BeforeAgent", words.inform("news"), context("BeforeAgent")),
         (
             "AfterAgent",
-            words.HookAnswer(verdict=words.Verdict.HOLD, text="left"),
+            words.HookAnswer(verdict=words.HookVerdict.HOLD, text="left"),
             {"decision": "block", "reason": "left"},
         ),
         ("SessionEnd", words.inform("news"), None),
@@ -131,7 +131,7 @@ def test_answers_have_the_form_that_the_client_obeys(
 
 def test_the_end_of_a_turn_is_held_once() -> None:
     event = read("AfterAgent", stop_hook_active=True)
-    assert gemini.render(event, words.HookAnswer(verdict=words.Verdict.HOLD, text="left")).stdout == ""
+    assert gemini.render(event, words.HookAnswer(verdict=words.HookVerdict.HOLD, text="left")).stdout == ""
 
 
 def test_unreadable_payload_is_refused_only_before_a_tool_call() -> None:

@@ -43,7 +43,7 @@ def read(name: str, **more: Any) -> words.HookEvent:
 def test_tools_are_recognized(name: str, given: object, tool: str, paths: tuple[str, ...]) -> None:
     event = read("tool.execute.before", tool_name=name, tool_input=given, tool_use_id="call_4")
     assert (event.kind, event.tool, event.paths, event.call) == (
-        words.EventKind.BEFORE,
+        words.HookEventKind.BEFORE,
         tool,
         paths,
         "call_4",
@@ -53,17 +53,17 @@ def test_tools_are_recognized(name: str, given: object, tool: str, paths: tuple[
 def test_shell_runs_in_the_folder_it_names() -> None:
     given = {"command": "make", "workdir": "sub"}
     event = read("tool.execute.after", tool_name="bash", tool_input=given)
-    assert (event.kind, event.command, event.cwd) == (words.EventKind.AFTER, "make", "/repo/sub")
+    assert (event.kind, event.command, event.cwd) == (words.HookEventKind.AFTER, "make", "/repo/sub")
 
 
 @pytest.mark.parametrize(
     ("name", "kind", "kind_of_child"),
     [
-        ("session.created", words.EventKind.START, words.EventKind.CHILD_START),
-        ("chat.message", words.EventKind.PROMPT, words.EventKind.PROMPT),
-        ("session.idle", words.EventKind.STOP, words.EventKind.CHILD_STOP),
-        ("session.deleted", words.EventKind.END, words.EventKind.CHILD_STOP),
-        ("session.updated", words.EventKind.OTHER, words.EventKind.OTHER),
+        ("session.created", words.HookEventKind.START, words.HookEventKind.CHILD_START),
+        ("chat.message", words.HookEventKind.PROMPT, words.HookEventKind.PROMPT),
+        ("session.idle", words.HookEventKind.STOP, words.HookEventKind.CHILD_STOP),
+        ("session.deleted", words.HookEventKind.END, words.HookEventKind.CHILD_STOP),
+        ("session.updated", words.HookEventKind.OTHER, words.HookEventKind.OTHER),
     ],
 )
 def test_a_session_below_another_is_its_subagent(name: str, kind: str, kind_of_child: str) -> None:
@@ -99,7 +99,7 @@ def test_unknown_payloads_are_refused_and_not_guessed(payload: Any) -> None:
         ("tool.execute.before", words.deny("held by bob"), {"deny": "held by bob"}),
         ("tool.execute.before", words.inform("news"), {"tell": "news"}),
         ("tool.execute.after", words.inform("news"), {"tell": "news"}),
-        ("session.idle", words.HookAnswer(verdict=words.Verdict.HOLD, text="left"), {"tell": "left"}),
+        ("session.idle", words.HookAnswer(verdict=words.HookVerdict.HOLD, text="left"), {"tell": "left"}),
     ],
 )
 def test_answers_are_exactly_what_the_plugin_reads(

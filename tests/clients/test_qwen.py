@@ -54,18 +54,18 @@ def read(name: str, **more: Any) -> words.HookEvent:
 )
 def test_tools_are_recognized(name: str, given: object, tool: str, paths: tuple[str, ...]) -> None:
     event = read("PreToolUse", tool_name=name, tool_input=given)
-    assert (event.kind, event.tool, event.paths) == (words.EventKind.BEFORE, tool, paths)
+    assert (event.kind, event.tool, event.paths) == (words.HookEventKind.BEFORE, tool, paths)
     assert event.is_background is (name == "monitor")
 
 
 @pytest.mark.parametrize(
     ("name", "more", "kind"),
     [
-        ("SessionStart", {"source": "startup", "model": "scripted"}, words.EventKind.START),
-        ("UserPromptSubmit", {"prompt": "go", "submitted_prompt": "go"}, words.EventKind.PROMPT),
-        ("UserPromptSubmit", {"prompt": ""}, words.EventKind.OTHER),
-        ("Stop", {"last_assistant_message": "done"}, words.EventKind.STOP),
-        ("Notification", {"message": "Successfully authenticated"}, words.EventKind.OTHER),
+        ("SessionStart", {"source": "startup", "model": "scripted"}, words.HookEventKind.START),
+        ("UserPromptSubmit", {"prompt": "go", "submitted_prompt": "go"}, words.HookEventKind.PROMPT),
+        ("UserPromptSubmit", {"prompt": ""}, words.HookEventKind.OTHER),
+        ("Stop", {"last_assistant_message": "done"}, words.HookEventKind.STOP),
+        ("Notification", {"message": "Successfully authenticated"}, words.HookEventKind.OTHER),
     ],
 )
 def test_prompt_without_text_is_not_a_prompt(name: str, more: dict[str, Any], kind: str) -> None:
@@ -76,8 +76,8 @@ def test_subagent_is_identified() -> None:
     event = read("PreToolUse", **EDIT, agent_id="general-purpose-call_9")
     assert (event.session, event.agent) == ("92b6941d", "general-purpose-call_9")
     assert event.call == "toolu_1794803086635_pj0cx8fcl"
-    assert read("SubagentStart", agent_id="general-purpose-call_9").kind == words.EventKind.CHILD_START
-    assert read("SubagentStop", agent_id="general-purpose-call_9").kind == words.EventKind.CHILD_STOP
+    assert read("SubagentStart", agent_id="general-purpose-call_9").kind == words.HookEventKind.CHILD_START
+    assert read("SubagentStop", agent_id="general-purpose-call_9").kind == words.HookEventKind.CHILD_STOP
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ DENIED = {
         ("UserPromptSubmit", words.inform("news"), context("UserPromptSubmit")),
         (
             "Stop",
-            words.HookAnswer(verdict=words.Verdict.HOLD, text="left"),
+            words.HookAnswer(verdict=words.HookVerdict.HOLD, text="left"),
             {"decision": "block", "reason": "left"},
         ),
         ("SubagentStart", words.inform("news"), None),
@@ -143,7 +143,7 @@ def test_answers_have_the_form_that_the_client_obeys(
 
 def test_the_end_of_a_turn_is_held_once() -> None:
     event = read("Stop", stop_hook_active=True)
-    assert qwen.render(event, words.HookAnswer(verdict=words.Verdict.HOLD, text="left")).stdout == ""
+    assert qwen.render(event, words.HookAnswer(verdict=words.HookVerdict.HOLD, text="left")).stdout == ""
 
 
 def test_unreadable_payload_is_refused_only_before_a_tool_call() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.workers.running import Works
+from tests.workers.running import WorkerTestbed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,9 +17,9 @@ CHECK = "test ! -e RED || { echo RED is there; exit 3; }"
 
 
 @pytest.fixture
-def broken(repository: Path) -> Works:
+def broken(repository: Path) -> WorkerTestbed:
     """A repository whose target was broken from outside while a landing waits."""
-    works = Works(repository)
+    works = WorkerTestbed(repository)
     settings = repository / "landlane.toml"
     settings.write_text(
         settings.read_text().replace("test ! -e RED", CHECK).replace("[run]", "resident = false\n[run]")
@@ -42,7 +42,9 @@ def broken(repository: Path) -> Works:
     "run.repairs-a-broken-target",
     "While the target fails, only tasks marked to fix it start; then the waiting landings land.",
 )
-def test_a_target_broken_from_outside_is_repaired_and_the_waiting_landings_land(broken: Works) -> None:
+def test_a_target_broken_from_outside_is_repaired_and_the_waiting_landings_land(
+    broken: WorkerTestbed,
+) -> None:
     other = broken.edit("Write more", "more.txt")
     words = ("task", "add", "Fix main", "--fixes-target", "--path", "RED", "--force", "--body", "-", "--json")
     fix = broken.shell.run(*words, stdin='script: {"run": "rm RED"}').json()["task"]["id"]
@@ -59,7 +61,9 @@ def test_a_target_broken_from_outside_is_repaired_and_the_waiting_landings_land(
     assert [line.split()[1] for line in started] == [fix, other], ended
 
 
-def test_without_a_fix_no_attempt_is_paid_for_and_the_output_is_shown_everywhere(broken: Works) -> None:
+def test_without_a_fix_no_attempt_is_paid_for_and_the_output_is_shown_everywhere(
+    broken: WorkerTestbed,
+) -> None:
     task = broken.edit("Write more", "more.txt")
 
     ended = broken.shell.run("run", limit_seconds=100)
@@ -77,7 +81,7 @@ def test_without_a_fix_no_attempt_is_paid_for_and_the_output_is_shown_everywhere
     assert (landing["state"], landing["code"]) == ("queued", "TARGET_RED")
 
 
-def test_a_failing_target_without_any_fix_is_refused_before_the_first_attempt(broken: Works) -> None:
+def test_a_failing_target_without_any_fix_is_refused_before_the_first_attempt(broken: WorkerTestbed) -> None:
     broken.shell.run_json("queue", "eject", "L1")
     broken.edit("Write more", "more.txt")
 
@@ -89,7 +93,7 @@ def test_a_failing_target_without_any_fix_is_refused_before_the_first_attempt(br
     assert "--fixes-target" in problem["fix"]
 
 
-def test_a_repair_that_does_not_work_is_tried_again_with_the_output(broken: Works) -> None:
+def test_a_repair_that_does_not_work_is_tried_again_with_the_output(broken: WorkerTestbed) -> None:
     words = ("task", "add", "Fix main", "--fixes-target", "--path", "RED", "--force", "--body", "-", "--json")
     body = 'script 2: {"run": "rm RED"}\nscript: {"append": {"RED": "x"}}'
     fix = broken.shell.run(*words, stdin=body).json()["task"]["id"]
