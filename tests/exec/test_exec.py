@@ -228,8 +228,8 @@ def make_wheel(folder: Path) -> None:
         file.writestr("greeting-1.0.dist-info/RECORD", "".join(f"{name},,\n" for name in parts))
 
 
-def test_of_a_role_that_reads_nothing_comes_back(testbed: ExecTestbed) -> None:
-    before = testbed.git("for-each-ref")
+def test_of_a_role_that_reads_nothing_comes_back_and_nothing_is_lost(testbed: ExecTestbed) -> None:
+    before = testbed.git("for-each-ref", "refs/heads")
 
     ended = testbed.script(
         "explore", "echo x > new; git add new; git commit -qm New; pwd; stat -c %a $TMPDIR/.."
@@ -238,8 +238,12 @@ def test_of_a_role_that_reads_nothing_comes_back(testbed: ExecTestbed) -> None:
     place, mode = ended.out.splitlines()
     assert (ended.exit, mode) == (0, "700"), ended
     assert not os.path.exists(os.path.dirname(place))
-    assert testbed.git("for-each-ref") == before
+    assert testbed.git("for-each-ref", "refs/heads") == before
     assert testbed.left_over() == []
+    (rescue,) = testbed.shell.run_json("rescue", "list")["rescues"]
+    back = testbed.repository.parent / "back"
+    testbed.shell.run_json("rescue", "restore", rescue["id"], "--into", str(back))
+    assert (back / "new").read_text() == "x\n"
 
 
 def test_what_was_not_committed_is_kept(testbed: ExecTestbed) -> None:

@@ -167,17 +167,14 @@ def test_a_client_as_a_worker_gets_its_role_behind_the_translators_words(
 
 
 @pytest.mark.parametrize("client", ["claude", "gemini", "qwen", "copilot", "opencode"])
-def test_in_a_clone_that_is_thrown_away_a_reader_may_edit(scratch: Path, tmp_path: Path, client: str) -> None:
-    def told(*, is_throwaway: bool) -> str:
+def test_a_worker_that_proposes_may_edit_and_one_that_explores_may_not(
+    scratch: Path, tmp_path: Path, client: str
+) -> None:
+    def told(role: str) -> str:
         start = prepare_command(
-            worker_command(client),
-            BUILT_IN["explore"],
-            Settings(),
-            str(scratch / str(is_throwaway)),
-            str(tmp_path),
-            is_throwaway=is_throwaway,
+            worker_command(client), BUILT_IN[role], Settings(), str(scratch / role), str(tmp_path)
         )
-        kept = [path.read_text() for path in (scratch / str(is_throwaway)).rglob("settings.json")]
+        kept = [path.read_text() for path in (scratch / role).rglob("settings.json")]
         return " ".join([*start.words[7:], *dict(start.environment).values(), *kept])
 
     edit = {
@@ -187,10 +184,10 @@ def test_in_a_clone_that_is_thrown_away_a_reader_may_edit(scratch: Path, tmp_pat
         "copilot": "--deny-tool write",
         "opencode": '"edit":"deny"',
     }[client]
-    for is_throwaway in (False, True):
-        (scratch / str(is_throwaway)).mkdir()
-    assert edit in told(is_throwaway=False)
-    kept = told(is_throwaway=True)
+    for role in ("explore", "propose"):
+        (scratch / role).mkdir()
+    assert edit in told("explore")
+    kept = told("propose")
     assert edit not in kept
     # What its role has not been given otherwise stays away.
     network = {"claude": "WebFetch", "copilot": "--deny-tool url", "opencode": '"webfetch":"deny"'}
@@ -205,8 +202,8 @@ def test_the_scratch_of_a_run_is_free_to_its_own_session_alone(tmp_path: Path) -
     pointer.write_text(f"{repository / '.git'}\n")
     repo = open_repository(str(scratch / "checkout"))
     try:
-        own = join(repo, "ann", role="explore", may_choose_role=True).session
-        other = join(repo, "bob", role="explore", may_choose_role=True).session
+        own = join(repo, "ann", role="review", may_choose_role=True).session
+        other = join(repo, "bob", role="review", may_choose_role=True).session
         tree = ProcessTree(id="mark", root=repo.processes.current(), is_wrapped=False)
         facts = {"program": "sh", "home": str(repository / ".git"), "user": 0, "scratch": str(scratch)}
         run = begin_run(repo, own, tree, **facts)

@@ -180,11 +180,11 @@ def test_role_that_may_not_commit_lands_only_changes_that_were_handed_back(
 ) -> None:
     """Its supervisor was killed before it submitted; what somebody put on top was judged by no role."""
     repo, ann = testbed.repo, testbed.agent("ann")
-    add_task(repo, ann, NewTask(title="Dates", kind="code", paths=("src/**",), role="explore"))
+    add_task(repo, ann, NewTask(title="Dates", kind="code", paths=("src/**",), role="propose"))
     picked = take_task(repo, ann, "T1", GitEvidence(testbed.repo).start())
     assert picked is not None
     attempt = repo.change(
-        lambda tx: begin_attempt(tx, repo, ann, picked.task, role="explore", client="command")
+        lambda tx: begin_attempt(tx, repo, ann, picked.task, role="propose", client="command")
     )
     head = testbed.branch(BRANCH, {"src/dates.py": "1\n"})
     change_attempt(repo, attempt, "handed", head=head)

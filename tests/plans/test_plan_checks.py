@@ -144,18 +144,30 @@ def test_task_that_is_not_in_the_queue_cannot_be_waited_for() -> None:
     assert codes(check("- [ ] A (path: a) (after: T12)\n")) == ["UNKNOWN_TASK"]
 
 
-def test_duplicates_missing_paths_and_wrong_roles_are_warnings() -> None:
+def test_role_that_cannot_do_a_task_is_a_problem() -> None:
+    checked = check(
+        "- [ ] Write source (path: src/a.py) (role: document)\n"
+        "- [ ] Change as a reader (path: src/b.py) (role: review) (kind: code)\n"
+        "- [ ] Look around (role: explore)\n"
+        "- [ ] Propose (path: src/c.py) (role: propose)\n"
+    )
+
+    assert [(one.code, one.line) for one in checked.problems] == [("ROLE_FORBIDS", 1), ("ROLE_FORBIDS", 2)]
+    assert "the role document may not change src/a.py" in checked.problems[0].reason
+    assert "the role review changes nothing" in checked.problems[1].reason
+
+
+def test_duplicates_and_missing_paths_are_warnings() -> None:
     checked = check(
         "- [ ] Parse ISO dates (path: src/dates.py)\n"
         "- [ ] Parsing dates (path: src/**)\n"
         "- [ ] Fix the login, see #12 (path: login)\n"
         "- [ ] Fix the logout, see #12 (path: logout)\n"
         "- [ ] Judge it\n"
-        "- [ ] Review the parser (path: src/parser.py) (role: review)\n"
     )
 
     assert checked.is_fine
-    assert sorted(codes(checked)) == ["NO_PATHS", "ROLE_FORBIDS", "TASK_SIMILAR"]
+    assert sorted(codes(checked)) == ["NO_PATHS", "TASK_SIMILAR"]
     (alike,) = (one for one in checked.warnings if one.code == "TASK_SIMILAR")
     assert alike.tasks == ("Parsing dates", "Parse ISO dates")
 

@@ -16,7 +16,7 @@ from landlane.roles.model import (
     role_or_read_only,
     why_not_verb,
 )
-from landlane.settings.model import Settings
+from landlane.settings.model import RoleSettings, Settings
 from landlane.settings.readers import parse_settings
 
 pytestmark = pytest.mark.unit
@@ -31,8 +31,8 @@ def scope(role: str) -> Scope:
 # -------------------------------------------------------------------------------------------- built in
 
 
-def test_there_are_twelve() -> None:
-    assert len(BUILT_IN) == 12
+def test_there_are_thirteen() -> None:
+    assert len(BUILT_IN) == 13
     assert all(set(role.verbs) <= set(VERBS) for role in BUILT_IN.values())
     assert not any("approve" in role.verbs for role in BUILT_IN.values())
 
@@ -45,8 +45,27 @@ def test_readers_write_nothing(role: str) -> None:
     assert not {"commit", "land", "deploy"} & set(BUILT_IN[role].verbs)
 
 
-def test_whoever_is_started_without_a_role_only_reads() -> None:
-    assert BUILT_IN[WORKER_ROLE].is_read_only
+def test_whoever_is_started_without_a_role_proposes() -> None:
+    assert BUILT_IN[WORKER_ROLE].safety == "propose"
+    assert not BUILT_IN[WORKER_ROLE].verbs
+
+
+def test_each_role_has_a_safety_level() -> None:
+    levels = {name: str(role.safety) for name, role in BUILT_IN.items()}
+    assert {name for name, level in levels.items() if level == "read-only"} == {*READERS}
+    assert levels["propose"] == "propose"
+    assert levels["release"] == "trusted"
+    assert {levels[name] for name in ("code", "test", "document", "refactor")} == {"commit"}
+
+
+def test_settings_demand_a_safety_level() -> None:
+    tame = Settings(roles={"tame": RoleSettings(like="code", verbs=(), safety="propose")})
+    assert find_role(tame, "tame").safety == "propose"
+    wild = Settings(roles={"wild": RoleSettings(like="code", safety="propose")})
+    with pytest.raises(SettingsError) as caught:
+        find_role(wild, "wild")
+    assert caught.value.code == "ROLE_UNSAFE"
+    assert "it may commit and land" in caught.value.message
 
 
 @pytest.mark.parametrize(

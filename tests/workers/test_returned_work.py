@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.integration
 
-ROLE = "explore"  # it may not commit
+ROLE = "propose"  # it may not commit
 BRANCH = "landlane/T1-1/work"
 
 

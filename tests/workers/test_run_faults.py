@@ -154,7 +154,7 @@ def test_results_survive_a_short_outage_of_the_store(works: WorkerTestbed, how: 
     """Every step behind the last word fails once; whether it was done all the same changes nothing."""
     committed = works.edit("Commit it", "a.txt")
     returned = works.edit("Hand it back", "b.txt")
-    for task, role in ((committed, "code"), (returned, "explore")):
+    for task, role in ((committed, "code"), (returned, "propose")):
         told = keep_without_store(works, task, role, how)
         assert told["outcome"] == "landing", told
 
@@ -170,7 +170,7 @@ def test_results_survive_a_short_outage_of_the_store(works: WorkerTestbed, how: 
 def test_returned_work_is_saved_when_the_store_stays_unavailable(works: WorkerTestbed) -> None:
     task = works.edit("Hand it back", "a.txt")
 
-    told = keep_without_store(works, task, "explore", "always")
+    told = keep_without_store(works, task, "propose", "always")
 
     kept = works.root / ".git" / "landlane" / "returned" / f"{task}-1"
     assert told["outcome"] == "lost"

@@ -45,7 +45,7 @@ def test_only_the_output_of_a_task_is_copied_back(repository: Path, tmp_path: Pa
     (repository / "out").mkdir()
     (repository / "out" / "a.txt").write_text("of yesterday")
 
-    def add(path: str, output: str, role: str = "explore") -> str:
+    def add(path: str, output: str, role: str = "propose") -> str:
         more = {"label": "agent:maker", "max_attempts": 1, "role": role}
         return works.add(f"Make {path}", output=output, **more)
 

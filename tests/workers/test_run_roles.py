@@ -60,7 +60,7 @@ def test_a_task_whose_role_may_not_write_its_paths_is_reported_and_left(works: W
 
 
 @pytest.mark.parametrize("is_reviewed", [False, True])
-@pytest.mark.parametrize("role", ["explore", "drafter"])
+@pytest.mark.parametrize("role", ["propose", "drafter"])
 def test_a_change_returned_by_a_role_that_may_not_commit_lands(
     repository: Path, role: str, is_reviewed: bool
 ) -> None:

@@ -39,7 +39,7 @@ def test_changed_files_and_exit_0_land(scripts: WorkerTestbed) -> None:
         'mkdir -p docs; echo "$LANDLANE_TASK $LANDLANE_ATTEMPT $LANDLANE_TITLE" > "$LANDLANE_PATHS"; '
         "echo wrote it"
     )
-    task = add(scripts, wrote, "--path", "docs/a.md", "--role", "explore")
+    task = add(scripts, wrote, "--path", "docs/a.md", "--role", "propose")
 
     answer = scripts.run("--", "./do.sh")
 
@@ -66,7 +66,7 @@ def test_standard_error_is_the_feedback_of_the_next_attempt(scripts: WorkerTestb
         'if [ "$LANDLANE_ATTEMPT" = 1 ]; then echo half > a.md; echo "no such endpoint" >&2; exit 4; fi; '
         'grep -q "exit 4: no such endpoint" "$LANDLANE_TASK_FILE" && echo done > a.md'
     )
-    task = add(scripts, body, "--path", "a.md", "--role", "explore")
+    task = add(scripts, body, "--path", "a.md", "--role", "propose")
 
     scripts.run("--", "./do.sh")
 
@@ -100,9 +100,9 @@ def test_exit_0_without_a_change_has_failed(scripts: WorkerTestbed) -> None:
 
 def test_a_deleted_file_and_an_ignored_output_are_returned(scripts: WorkerTestbed) -> None:
     output = add(
-        scripts, "mkdir -p out; echo x > out/x", "--output", "out/x", "--path", "out/x", "--role", "explore"
+        scripts, "mkdir -p out; echo x > out/x", "--output", "out/x", "--path", "out/x", "--role", "propose"
     )
-    words = ("--path", "old.md", "--path", "new.md", "--role", "explore")
+    words = ("--path", "old.md", "--path", "new.md", "--role", "propose")
     deleted = add(scripts, "rm old.md; echo y > new.md", *words)
     (scripts.root / "old.md").write_text("old\n")
     scripts.git("add", "old.md")

@@ -8,7 +8,7 @@ from landlane.clients.model import CLIENTS
 from landlane.clients.registry import permissions_for
 from landlane.roles.model import find_role, roles_of
 from landlane.roles.restrictions import denied_paths, find_active_guards, list_restrictions
-from landlane.roles.text import enforcement_text, may_text, not_text, writes_text
+from landlane.roles.text import enforcement_text, may_text, not_text, safety_text, writes_text
 from landlane.roles.to_json import restrictions_json, role_json
 
 TYPE_CHECKING = False
@@ -22,9 +22,10 @@ def list_all(call: CommandCall) -> int:
     """Show every role."""
     roles = roles_of(call.repo.settings)
     rows = [
-        [role.name, writes_text(role), ", ".join(role.verbs) or "–", role.summary] for role in roles.values()
+        [role.name, role.safety, writes_text(role), ", ".join(role.verbs) or "–", role.summary]
+        for role in roles.values()
     ]
-    table = call.terminal.table("", ["role", "writes", "may", "for"], rows, cut="FOR")
+    table = call.terminal.table("", ["role", "safety", "writes", "may", "for"], rows, cut="FOR")
     answer = {"ok": True, "roles": [role_json(role) for role in roles.values()]}
     return call.terminal.answer(answer, table, quiet="\n".join(roles))
 
@@ -49,6 +50,7 @@ def _role_text(
 ) -> str:
     title = CLIENTS[client].title if client else ""
     lines = [f"{role.name}: {role.summary}" + (f" (in {title})" if title else "")]
+    lines.append(f"  safety    {safety_text(role)}")
     lines.append(f"  ✓ may     {may_text(restrictions)}")
     rows = [(not_text(role, one), enforcement_text(one, title)) for one in restrictions]
     for number, line in enumerate(align([cells for cells in rows if cells[0]], cut=0)):

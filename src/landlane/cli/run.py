@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
 
 _MOST_WORKERS = 256
+_USUAL_WORKERS = 4  # of a run, where the settings give no number
 _SHOWN_AFTER_SECONDS = 0.5
 _PLAN_ENDINGS = (".md", ".toml", ".yaml", ".yml", ".json")
 
@@ -133,8 +134,9 @@ def resume(call: CommandCall) -> int:
 
 
 def _read_count(call: CommandCall, workers: str) -> int:
+    most = call.repo.settings.run.workers
     if not workers:
-        return call.repo.settings.run.workers
+        return most or _USUAL_WORKERS
     is_number = workers.isascii() and workers.isdigit() and len(workers) < 6
     if not is_number or not 1 <= int(workers) <= _MOST_WORKERS:
         raise Malformed(
@@ -144,6 +146,8 @@ def _read_count(call: CommandCall, workers: str) -> int:
             given=workers,
             example="4",
         )
+    if most is not None and int(workers) > most:
+        call.terminal.note(f"at most {most} workers run in this repository: [run] workers")
     return int(workers)
 
 

@@ -13,6 +13,7 @@ import stat
 import tempfile
 
 from landlane.errors import LandlaneError, StoreError
+from landlane.exec.save_leftovers import save_leftovers
 from landlane.files import is_at_or_below
 from landlane.git.lock import git_lock
 from landlane.git.run import git_output
@@ -20,7 +21,7 @@ from landlane.git.target import commit_at
 from landlane.ids import short_id
 from landlane.processes.tree import ProcessTree, end_tree, find_members, has_mark, kill_until_quiet
 from landlane.sessions.join import leave
-from landlane.sessions.leases import find_live_session
+from landlane.sessions.leases import find_live_session, find_session
 from landlane.sessions.sandbox_runs import RunState, change_run, is_abandoned, list_runs
 
 TYPE_CHECKING = False
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 PINS = "refs/landlane/exec/"
 SCRATCH_PREFIX = "landlane-"
+_CLEANUP_LOCK = "cleanup.lock"
 _GRACE_SECONDS = 1.0
 _QUIET_SECONDS = 0.2
 
@@ -46,7 +48,7 @@ def end_abandoned_runs(repo: Repository) -> list[str]:
     lines: list[str] = []
     for run in find_abandoned_runs(repo):
         try:
-            count = _end_run(repo, run)
+            count, rescue = _end_run(repo, run)
         except (LandlaneError, OSError) as error:
             lines.append(
                 f"{run.id} of {run.agent}, whose starter was killed, cannot be cleared away: {error}"
@@ -54,6 +56,7 @@ def end_abandoned_runs(repo: Repository) -> list[str]:
             continue
         ended = f"{count} process{'es were' if count != 1 else ' was'} ended" if count else "none went on"
         left = f"; its work is in {run.workspace}" if run.workspace else ""
+        left += f"; what it had written is saved: landlane rescue restore {rescue}" if rescue else ""
         lines.append(
             f"{run.id} of {run.agent} was left by its starter: {ended}, its scratch is removed{left}"
         )
@@ -66,16 +69,38 @@ def find_abandoned_runs(repo: Repository) -> list[Run]:
     return [run for run in running if is_abandoned(repo, run, repo.common_dir, os.geteuid())]
 
 
-def _end_run(repo: Repository, run: Run) -> int:
-    """Remove everything that belongs to a run, and return how many processes were ended."""
+def _end_run(repo: Repository, run: Run) -> tuple[int, str]:
+    """Remove everything that belongs to a run; return how many processes were ended, and the rescue.
+
+    What cannot be saved is not removed: the next process that cleans up tries again. One process does it at
+    a time, so that none saves a clone that another has half removed.
+    """
     count = end_processes(run.tree)
+    with git_lock(repo.common_dir, f"clean up after {run.id}", name=_CLEANUP_LOCK):
+        if run.id not in {other.id for other in list_runs(repo, RunState.RUNNING)}:
+            return count, ""
+        return count, _remove_run(repo, run)
+
+
+def _remove_run(repo: Repository, run: Run) -> str:
+    rescue = "" if run.workspace else _save_throwaway(repo, run)
     session = repo.store.view(lambda snapshot: find_live_session(snapshot, run.session))
     if session is not None:
         end_session(repo, session)
     unpin(repo, run.session)
     remove_scratch(run.scratch)
     change_run(repo, run, "ended", state=RunState.ENDED, why="its starter was killed", exit_code=None)
-    return count
+    return rescue
+
+
+def _save_throwaway(repo: Repository, run: Run) -> str:
+    """Save what a killed process left in a throwaway clone; return the rescue."""
+    if not is_own_scratch(run.scratch):
+        return ""
+    base = commit_at(repo.home, PINS + run.session) or commit_at(repo.home, PINS + run.worker)
+    reason = "its supervisor was killed" if run.worker else "its starter was killed"
+    actor = repo.store.view(lambda snapshot: find_session(snapshot, run.session))
+    return save_leftovers(repo, actor, run.scratch, base=base, reason=reason, task=run.task)
 
 
 def end_processes(tree: ProcessTree) -> int:
@@ -113,10 +138,15 @@ def unpin(repo: Repository, session_id: str) -> None:
 
 def remove_scratch(path: str) -> None:
     """Remove the private folder of a run, whatever file modes were set in it. Other paths are left alone."""
-    if not os.path.basename(path).startswith(SCRATCH_PREFIX) or not _is_own_folder(path):
+    if not is_own_scratch(path):
         return
     shutil.rmtree(path, onerror=lambda _, failed, __: _remove_protected(path, failed))  # follows no links
     shutil.rmtree(path, ignore_errors=True)
+
+
+def is_own_scratch(path: str) -> bool:
+    """Return whether a path is a scratch folder of this user."""
+    return os.path.basename(path).startswith(SCRATCH_PREFIX) and _is_own_folder(path)
 
 
 def _is_own_folder(path: str) -> bool:

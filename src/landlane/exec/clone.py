@@ -10,6 +10,7 @@ import os
 import shlex
 
 from landlane.exec.cleanup import PINS
+from landlane.exec.save_leftovers import CLONE_FOLDER
 from landlane.git.commits import AGENT, SESSION, TASK
 from landlane.git.create_checkout import add_detached_clone, write_files
 from landlane.git.discovery import HOME_POINTER
@@ -84,7 +85,7 @@ def drop_own_task(repo: Repository, caller: Session, task: str, why: str) -> Non
 
 def make_throwaway_clone(repo: Repository, session: Session, scratch: str, head: str) -> str:
     """Clone a commit into the scratch folder and return the path. A ref keeps the borrowed objects alive."""
-    path = os.path.join(scratch, "checkout")
+    path = os.path.join(scratch, CLONE_FOLDER)
     pin = PINS + session.id
     if head:
         with git_lock(repo.common_dir, f"pin {session.id}"):

@@ -13,13 +13,15 @@ import signal
 import sys
 
 from landlane.errors import Held, LandlaneError
-from landlane.exec.cleanup import end_abandoned_runs, end_session
+from landlane.exec.cleanup import PINS, end_abandoned_runs, end_session
 from landlane.exec.clone import drop_own_task, make_clone
 from landlane.exec.model import TERMINAL_SIGNALS, ExecResult
 from landlane.exec.resident_connection import ResidentConnection
 from landlane.exec.sandboxed_run import SandboxedRun, choose_sandbox_backend
+from landlane.exec.save_leftovers import save_leftovers
 from landlane.exec.start_client import prepare_command
 from landlane.git.create_checkout import fetch_clone_branch
+from landlane.git.target import commit_at
 from landlane.ids import short_id
 from landlane.roles.model import find_role, forbidden, role_or_read_only
 from landlane.sandbox.guarantees import list_guarantees
@@ -211,8 +213,13 @@ class _Execution:
         run, clone = self._run, self._run.clone
         self._try(self._fetch_commits, "what it committed is still in its workspace")
         self._try(lambda: end_session(self._repo, self._session), "its session lapses by itself")
+        is_saved = True
         if clone is not None and clone.workspace is not None:
             self._try(self._close_workspace, f"{clone.workspace.id} stays open")
+        elif clone is not None:
+            is_saved = self._try(self._save_leftovers, f"what it wrote is still in {run.scratch}")
+        if not is_saved:
+            return  # the next process that cleans up saves it
         self._try(run.unpin, "`landlane doctor --fix` clears it away")
         self._try(run.remove_scratch, f"{run.scratch} is left")
         why = f"stopped by signal {self._stop.number}" if self._stop.number else ""
@@ -220,11 +227,23 @@ class _Execution:
             lambda: run.end(why, self._exit_code, self._session), "`landlane doctor --fix` clears it away"
         )
 
-    def _try(self, step: Callable[[], None], otherwise: str) -> None:
+    def _try(self, step: Callable[[], None], otherwise: str) -> bool:
         try:
             step()
         except (LandlaneError, OSError) as error:
             self._repo.report(f"{error}; {otherwise}")
+            return False
+        return True
+
+    def _save_leftovers(self) -> None:
+        """Save what the command changed in its throwaway clone."""
+        repo, run = self._repo, self._run
+        base = commit_at(repo.home, PINS + self._session.id)
+        task = run.clone.task if run.clone is not None else ""
+        reason = f"left by {self._session.agent} in the role {self._role.name}"
+        self._rescue = save_leftovers(repo, self._session, run.scratch, base=base, reason=reason, task=task)
+        if self._rescue:
+            repo.report(f"what it changed is saved: `landlane rescue show {self._rescue}`")
 
     def _fetch_commits(self) -> None:
         clone = self._run.clone

@@ -15,7 +15,7 @@ import tomllib
 from typing import cast
 
 from landlane.clients.as_worker.command import client_of_worker
-from landlane.clients.model import EDIT, ROLE_CLIENTS
+from landlane.clients.model import ROLE_CLIENTS
 from landlane.clients.registry import permissions_for
 from landlane.roles.restrictions import denied_paths
 from landlane.values import replace, value
@@ -106,30 +106,19 @@ def prepare_command(
     settings: Settings,
     scratch: str,
     workspace: str,
-    *,
-    is_throwaway: bool = False,
 ) -> ClientCommand:
     """Return the command to start; for a client, with the options and settings that its role needs.
 
-    With `is_throwaway` the client works in a clone from which only the diff is kept, so it may edit there
-    whatever its role is. A command that runs a client as a worker passes these options on to the client.
+    A command that runs a client as a worker passes these options on to the client.
     """
     client = client_of(command)
     if not client:
         return ClientCommand(words=tuple(command))
-    if is_throwaway:
-        role = _with_edit_tools(role)
     if client_of_worker(command):
         at = list(command).index("--") + 1
         prepared = _prepare(client, (client, *command[at:]), role, settings, scratch, workspace)
         return replace(prepared, words=(*command[:at], *prepared.words[1:]))
     return _prepare(client, command, role, settings, scratch, workspace)
-
-
-def _with_edit_tools(role: Role) -> Role:
-    """Return the role with edit tools; paths denied to it stay denied."""
-    tools = role.tools if EDIT in role.tools else (*role.tools, EDIT)
-    return replace(role, tools=tools, writes=role.writes or ("**",))
 
 
 def _prepare(

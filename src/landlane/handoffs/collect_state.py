@@ -170,21 +170,6 @@ def _collect_uncommitted(
     return {"dirty": _storable(dirty[:_MOST_PATHS]), "rescue": rescue}
 
 
-def save_unfinished(repo: Repository, session: Session, task: Task, root: str, base: str) -> str:
-    """Save the changes of a checkout since a commit; return the rescue, or an empty string without changes.
-
-    Raises:
-        RepositoryError: they cannot be saved.
-    """
-    place = locate_checkout(repo, root)
-    tree = resolve_revision(repo.home, f"{base}^{{tree}}")
-    after = take_snapshot(place)
-    if not tree or not any(changes_between(place, tree, after)):
-        return ""
-    reason = f"{task.id} went on elsewhere"
-    return save_checkout(repo, session, root, reason, force=True, task=task.id)
-
-
 def _head_of(root: str, git_dir: str) -> str:
     found = run_git("rev-parse", "--verify", "--quiet", "HEAD", cwd=root, git_dir=git_dir)
     return "" if found.exit_code else found.stdout.strip()

@@ -46,6 +46,7 @@ def check_here(repo: Repository, plan: Plan) -> PlanCheck:
         parse=lambda text: repo.git.pattern_of(text, "glob"),
         tasks=list_tasks(repo),
         agents=tuple(dict.fromkeys((*repo.settings.agents, *AGENTS))),
+        is_in_git=bool(repo.common_dir),
     )
     return check_plan(plan, context)
 

@@ -19,6 +19,7 @@ from landlane.plans.problems import (
     cycle_finding,
     find_duplicates,
     find_path_warnings,
+    find_unfit_roles,
     find_unknown_names,
     read_patterns,
 )
@@ -77,6 +78,7 @@ def check_plan(plan: Plan, context: PlanContext) -> PlanCheck:
     to_do = list(tasks.values())
     patterns, problems = read_patterns(to_do, context)
     problems += find_unknown_names(plan, to_do, context)
+    problems += find_unfit_roles(to_do, patterns, context)
     after = {
         task.name: tuple(before for before in task.after if before in tasks or before not in names)
         for task in to_do
@@ -84,7 +86,7 @@ def check_plan(plan: Plan, context: PlanContext) -> PlanCheck:
     cycles = find_cycles(after)
     problems += [cycle_finding(cycle, tasks) for cycle in cycles]
     warnings = [
-        *find_path_warnings(to_do, patterns, context),
+        *find_path_warnings(to_do),
         *find_duplicates(plan, to_do, patterns, context),
     ]
     checked = PlanCheck(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from landlane.errors import Malformed
 from landlane.patterns.pattern import overlap, parse
 from landlane.plans.model import AGENTS
-from landlane.roles.model import Scope, find_role, roles_of
+from landlane.roles.model import find_role, roles_of
 from landlane.tasks.checklist import is_task_id
 from landlane.tasks.duplicates import DuplicateCandidate, compare_with, most_similar, signs_of
+from landlane.tasks.model import BUILT_IN as EVIDENCE_OF_KINDS
 from landlane.tasks.model import DROPPED, FINAL, required_evidence
+from landlane.tasks.role_fit import default_kind, why_unfit, worker_role
 from landlane.text import nearest_word
 from landlane.units import join_words
 from landlane.values import replace, value
@@ -48,6 +50,7 @@ class PlanContext:
     parse: Callable[[str], Pattern] = parse
     tasks: Sequence[Task] = ()
     agents: tuple[str, ...] = AGENTS
+    is_in_git: bool = True
 
 
 def _finding(code: str, task: PlanTask, reason: str, hint: str) -> PlanFinding:
@@ -135,9 +138,9 @@ def cycle_finding(cycle: tuple[str, ...], tasks: Mapping[str, PlanTask]) -> Plan
 
 
 def find_path_warnings(
-    tasks: Sequence[PlanTask], patterns: Patterns, context: PlanContext
+    tasks: Sequence[PlanTask],
 ) -> list[PlanFinding]:
-    """Return a warning about tasks without paths, and about paths that the role of a task may not write."""
+    """Return a warning about tasks without paths."""
     warnings: list[PlanFinding] = []
     without_paths = tuple(task.name for task in tasks if not task.paths and not task.output)
     if without_paths:
@@ -149,18 +152,35 @@ def find_path_warnings(
                 tasks=without_paths,
             )
         )
-    roles = roles_of(context.settings)
-    scopes = {
-        name: Scope(roles[name], context.settings) for name in {task.role for task in tasks} & roles.keys()
-    }
-    warnings += [
-        _finding("ROLE_FORBIDS", task, reason, "give it another role, or leave out the path")
-        for task in tasks
-        if task.role in scopes
-        for pattern in patterns[task.name]
-        if (reason := scopes[task.role].why_not_claimed(pattern))
-    ]
     return warnings
+
+
+def find_unfit_roles(
+    tasks: Iterable[PlanTask], patterns: Patterns, context: PlanContext
+) -> list[PlanFinding]:
+    """Return the tasks that no worker in their role could do, as `run` would find, too."""
+    settings = context.settings
+    roles = roles_of(settings)
+    problems: list[PlanFinding] = []
+    for task in tasks:
+        role = roles.get(worker_role(settings, task.role, task.agent or settings.run.agent))
+        kinds = {*settings.tasks.evidence, *EVIDENCE_OF_KINDS, ""}
+        if role is None or task.kind not in kinds:
+            continue  # reported as an unknown name
+        own = roles.get(task.role)
+        has_output = bool(task.output)
+        reason = why_unfit(
+            settings,
+            role,
+            patterns[task.name],
+            kind=default_kind(own, task.kind, has_output=has_output),
+            has_output=has_output,
+            is_in_git=context.is_in_git,
+        )
+        if reason:
+            hint = "give it another role, another kind, or leave out the path"
+            problems.append(_finding("ROLE_FORBIDS", task, reason, hint))
+    return problems
 
 
 def find_duplicates(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
+from landlane.roles.model import Safety
 from landlane.roles.restrictions import RoleVerdict
 
 
@@ -12,6 +13,7 @@ class RoleJson(TypedDict):
 
     name: str
     summary: str
+    safety: Safety
     tools: list[str]
     writes: list[str]
     denies: list[str]

@@ -6,7 +6,9 @@ whatever the role. A session without a role is only bound by claims and rules.
 
 from __future__ import annotations
 
-from landlane.errors import Malformed, NotAllowed, PatternError
+from enum import StrEnum
+
+from landlane.errors import Malformed, NotAllowed, PatternError, SettingsError
 from landlane.patterns.pattern import LITERAL, NAME, alternatives_overlap, covers_alternative, parse
 from landlane.settings.model import BUILT_IN_ROLES, PATH_WORDS, ROLE_TOOLS, ROLE_VERBS
 from landlane.text import nearest_word
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 TOOLS = ROLE_TOOLS
 VERBS = ROLE_VERBS
-WORKER_ROLE = "explore"  # of a worker started without a role: read-only
+WORKER_ROLE = "propose"  # of a worker started without a role
 TESTS_WORD, DOCS_WORD, RELEASE_WORD = PATH_WORDS
 
 # Default locations of tests.
@@ -64,6 +66,20 @@ PROTECTED = (
 _UNSEEN = dict.fromkeys([*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
 
 
+class Safety(StrEnum):
+    """How much harm a role can do, safest first."""
+
+    READ_ONLY = "read-only"  # nothing that it writes lands
+    PROPOSE = "propose"  # the orchestrator commits its changes after judging them
+    COMMIT = "commit"  # it commits and lands within its paths
+    TRUSTED = "trusted"  # it also deploys, or changes files that decide what is allowed
+
+    def is_as_safe_as(self, other: str) -> bool:
+        """Return whether this level is the other one or a safer one."""
+        levels = list(Safety)
+        return levels.index(self) <= levels.index(Safety(other))
+
+
 @value
 class Role:
     """What an agent may do. `writes` are patterns; `denies` removes from them. Scratch is always writable."""
@@ -81,8 +97,17 @@ class Role:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether it only writes its scratch folder."""
+        """Whether nothing that it writes lands."""
         return not self.writes
+
+    @property
+    def safety(self) -> Safety:
+        """How much harm it can do."""
+        if "deploy" in self.verbs or (self.writes and self.may_change_protected):
+            return Safety.TRUSTED
+        if self.is_read_only:
+            return Safety.READ_ONLY
+        return Safety.COMMIT if {"commit", "land"} & set(self.verbs) else Safety.PROPOSE
 
 
 def why_not_verb(role: Role | None, verb: str) -> str:
@@ -220,12 +245,26 @@ BUILT_IN: dict[str, Role] = {
             tools=("read", "shell", "network", "agents"),
             verbs=("claim",),
         ),
+        Role(
+            name="propose",
+            summary="proposes changes, which the orchestrator commits",
+            tools=("read", "edit", "shell"),
+            writes=("**",),
+            unix_sockets=False,
+            udp=False,
+        ),
         _writer("code", "changes source, not tests", ["**"], [TESTS_WORD]),
         _writer("test", "changes tests, not source", [TESTS_WORD]),
         _reader("debug", "finds out why something fails"),
         _reader("review", "judges the work of others"),
         _reader("verify", "runs checks and reports the results"),
-        _reader("explore", "explores the code and reports"),
+        Role(
+            name="explore",
+            summary="explores the code and reports",
+            tools=("read",),
+            unix_sockets=False,
+            udp=False,
+        ),
         _writer("document", "changes documentation", [DOCS_WORD], [TESTS_WORD]),
         _writer("refactor", "restructures source and tests", ["**"]),
         _reader("security", "finds and reports vulnerabilities"),
@@ -249,10 +288,26 @@ def roles_of(settings: Settings) -> dict[str, Role]:
         base = roles.get(given.like or name) or Role(name=name, summary="", tools=("read",))
         changes = {field: item for field, item in as_dict(given).items() if item is not None}
         del changes["like"]
+        required = changes.pop("safety", "")
         if "protected" in changes:
             changes["may_change_protected"] = changes.pop("protected")
         roles[name] = replace(base, name=name, **changes)
+        if required and not roles[name].safety.is_as_safe_as(required):
+            raise SettingsError(
+                f'[roles.{name}] safety = "{required}", but the role is {roles[name].safety}: '
+                f"it may {_powers_text(roles[name])}",
+                code="ROLE_UNSAFE",
+                hint=f"take that away from the role, or demand less: "
+                f"landlane config set roles.{name}.safety {roles[name].safety}",
+            )
     return roles
+
+
+def _powers_text(role: Role) -> str:
+    """Return what makes a role as unsafe as it is."""
+    if role.safety == Safety.TRUSTED:
+        return "deploy" if "deploy" in role.verbs else "change protected files"
+    return " and ".join(verb for verb in ("commit", "land") if verb in role.verbs) or "propose changes"
 
 
 def find_role(settings: Settings, name: str) -> Role:

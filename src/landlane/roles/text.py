@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.clients.model import NETWORK
-from landlane.roles.model import DOCS_WORD, RELEASE_WORD, TESTS_WORD, VERBS
+from landlane.roles.model import DOCS_WORD, RELEASE_WORD, TESTS_WORD, VERBS, Safety
 from landlane.roles.restrictions import COMMANDS, GIT, HOOK, KERNEL, LANDING, SETTINGS, RoleVerdict
 from landlane.units import join_words
 
@@ -20,6 +20,12 @@ _PATHS = {
     TESTS_WORD: "tests",
     DOCS_WORD: "documentation",
     RELEASE_WORD: "version, change log",
+}
+_SAFETY = {
+    Safety.READ_ONLY: "nothing that it writes lands",
+    Safety.PROPOSE: "the orchestrator judges its changes and commits them",
+    Safety.COMMIT: "it commits and lands within its paths",
+    Safety.TRUSTED: "it also deploys, or changes protected files",
 }
 _TOOLS = {"shell": "the shell", "network": "the network"}
 # What a role may not do, by capability; its paths are described by `_paths_text`.
@@ -38,6 +44,11 @@ def writes_text(role: Role) -> str:
     denied = _words(role.denies)
     without = " but" if role.writes == (_EVERYTHING,) else ", not"
     return ", ".join(_words(role.writes)) + (f"{without} {join_words(denied)}" if denied else "")
+
+
+def safety_text(role: Role) -> str:
+    """Return the safety level of a role and what it means."""
+    return f"{role.safety}: {_SAFETY[role.safety]}"
 
 
 def _words(patterns: Sequence[str]) -> list[str]:

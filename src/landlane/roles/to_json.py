@@ -17,6 +17,7 @@ def role_json(role: Role) -> RoleJson:
     return {
         "name": role.name,
         "summary": role.summary,
+        "safety": role.safety,
         "tools": list(role.tools),
         "writes": list(role.writes),
         "denies": list(role.denies),

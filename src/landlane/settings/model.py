@@ -30,8 +30,9 @@ REDUCERS = ("append", "union", "max", "min", "sum", "merge")
 ROLE_TOOLS = ("read", "edit", "shell", "network", "agents")
 ROLE_VERBS = ("claim", "commit", "land", "deploy")
 PATH_WORDS = ("@tests", "@documents", "@releases")
+SAFETY_LEVELS = ("read-only", "propose", "commit", "trusted")  # safest first
 BUILT_IN_ROLES = (
-    *("orchestrator", "code", "test", "debug", "review", "verify"),
+    *("orchestrator", "propose", "code", "test", "debug", "review", "verify"),
     *("explore", "document", "refactor", "security", "research", "release"),
 )
 
@@ -170,6 +171,7 @@ class RoleSettings(Section):
     connects: tuple[int, ...] | None = key(None, "ports", "TCP ports it may connect to; default: all")
     unix_sockets: bool | None = key(None, "boolean", "whether it may connect to Unix sockets")
     udp: bool | None = key(None, "boolean", "whether it may use UDP")
+    safety: str | None = key(None, "one of", "the level that it must keep to, or a safer one", SAFETY_LEVELS)
 
 
 class PathSettings(Section):
@@ -210,9 +212,16 @@ class NotifySettings(Section):
 class RunSettings(Section):
     """Runs of workers."""
 
-    workers: int = key(4, "number", "how many workers run at once")
+    workers: int | None = key(
+        None,
+        "number",
+        "how many workers run at once in this repository, in all runs together; default: 4 in each run",
+    )
     agent: str = key("", "text", "who does a task that names no agent: a client, or one of `[agents]`")
-    role: str = key("", "text", "the role where neither task nor agent names one; default: `explore`")
+    role: str = key("", "text", "the role where neither task nor agent names one; default: `propose`")
+    safety: str = key(
+        "trusted", "one of", "the least safe level that the role of a worker may have", SAFETY_LEVELS
+    )
     heartbeat_ms: int | None = key(
         None,
         "duration",
@@ -238,7 +247,7 @@ class AgentSettings(Section):
     words: Texts = key((), "texts", "more arguments for the client")
     role: str = key("", "text", "the role where the task names none")
     needs: Mapping[str, int] = key({}, "table of numbers", "kind of slot = how many one worker takes")
-    most: int = key(0, "number", "how many run at once; default: as many as `run.workers`")
+    most: int = key(0, "number", "how many run at once, in all runs together; default: no limit of its own")
     heartbeat_ms: int | None = key(None, "duration", "how long it may be silent; default: `run.heartbeat`")
     limit_ms: int | None = key(None, "duration", "how long one attempt may take; default: `run.limit`")
 

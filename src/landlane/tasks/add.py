@@ -7,6 +7,7 @@ import json
 from landlane.errors import Malformed, NotAllowed
 from landlane.patterns.pattern import alternatives_overlap
 from landlane.roles.enforce import check_known
+from landlane.roles.model import role_or_read_only
 from landlane.tasks.duplicates import DuplicateCandidate, compare_with, most_similar, signs_of
 from landlane.tasks.lineage import check_room
 from landlane.tasks.model import (
@@ -30,6 +31,7 @@ from landlane.tasks.records import (
     task_patterns,
     with_dependencies,
 )
+from landlane.tasks.role_fit import with_default_kind
 from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
@@ -124,6 +126,7 @@ def add_task_in(
             a check.
         SettingsError: no evidence is defined for this kind of task.
     """
+    new = with_default_kind(role_or_read_only(repo.settings, new.role), new)
     if new.check:
         repo.refuse_guest_command(f'the check of "{new.title[:80]}"')
     if new.kind:

@@ -443,6 +443,7 @@ class WaitKind(StrEnum):
     CLAIM = "claim"  # another session holds one of its paths
     LIMIT = "limit"  # a provider's usage limit
     RETRY = "retry"  # it failed, and is offered again later
+    WORKER = "worker"  # as many workers run as may run at once
     BUDGET = "budget"  # it may not cost more
     BLOCKED = "blocked"  # it was blocked by hand
     DECISION = "decision"  # it failed, and a person retries or drops it

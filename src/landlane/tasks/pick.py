@@ -181,10 +181,14 @@ def take_task(
     task_id: str,
     base: str,
     also: Callable[[Transaction, Task], None] = lambda _tx, _task: None,
+    *,
+    is_allowed: Callable[[Transaction], bool] = lambda _: True,
+    areas: dict[str, bool] | None = None,
 ) -> Picked | None:
-    """Take this task and its paths; None if it is not ready or its paths are held.
+    """Take this task and its paths; None if it is not ready, its paths are held, or it is not allowed now.
 
-    `also` runs in the same transaction with the task that was taken.
+    `is_allowed` is asked in the transaction, which locks `areas`; `also` runs in it with the task that was
+    taken.
 
     Raises:
         Stale: the session has ended.
@@ -195,14 +199,14 @@ def take_task(
         me = require_live(tx, session)
         task = read_task(tx, task_id)
         _check_role(me, task.role)
-        if task.state != READY:
+        if task.state != READY or not is_allowed(tx):
             return None
         picked = _TaskSearch(tx, repo, me, base).find_among({task_id: task.stored_paths})
         if picked is not None:
             also(tx, picked.task)
         return picked
 
-    return repo.change(work)
+    return repo.change(work, areas=areas)
 
 
 def _try_to_pick(

@@ -10,6 +10,7 @@ from landlane.tasks.lineage import held_in
 from landlane.tasks.model import BLOCKED, DEAD, FAILED, READY, Attempt, Wait, WaitKind
 from landlane.tasks.records import get_task, task_patterns
 from landlane.tasks.retry_rules import RATE_LIMITED
+from landlane.tasks.worker_caps import agent_named, agents_running, why_full
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,13 +32,16 @@ def find_waits(repo: Repository, tasks: Sequence[Task]) -> dict[str, tuple[Wait,
         until = held_in(snapshot)
         now = repo.store.wall_of(snapshot.now)
         held = {task_id: at for task_id, at in until.items() if at > now}
-        claims = _find_claims(snapshot, repo, [task for task in tasks if task.state == READY])
+        ready = [task for task in tasks if task.state == READY]
+        claims = _find_claims(snapshot, repo, ready)
+        workers = _find_full_caps(snapshot, repo, ready)
         waits = {
             task.id: (
                 *dependency_waits(task),
                 *from_others.get(task.id, ()),
                 *(_retries(snapshot, task, held[task.id]) if task.id in held else ()),
                 *claims.get(task.id, ()),
+                *workers.get(task.id, ()),
             )
             for task in tasks
         }
@@ -75,6 +79,17 @@ def _retries(snapshot: Snapshot, task: Task, until: int) -> tuple[Wait, ...]:
         last = attempts[-1]
         return (Wait(kind=WaitKind.LIMIT, holder=last.provider, until=until, resets_at=last.resets_at),)
     return (Wait(kind=WaitKind.RETRY, until=until),)
+
+
+def _find_full_caps(
+    snapshot: Snapshot, repo: Repository, ready: Sequence[Task]
+) -> dict[str, tuple[Wait, ...]]:
+    """Return the ready tasks for which no worker may start now, because enough of them run."""
+    settings = repo.settings
+    has_caps = settings.run.workers is not None or any(agent.most for agent in settings.agents.values())
+    running = agents_running(snapshot) if ready and has_caps else []
+    reasons = {task.id: why_full(settings, agent_named(settings, task), running) for task in ready}
+    return {task_id: (Wait(kind=WaitKind.WORKER, why=why),) for task_id, why in reasons.items() if why}
 
 
 def _find_claims(snapshot: Snapshot, repo: Repository, tasks: Sequence[Task]) -> dict[str, tuple[Wait, ...]]:

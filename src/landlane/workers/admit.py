@@ -18,14 +18,16 @@ from landlane.landing.model import HELD, is_landing_id
 from landlane.landing.records import get_landing, get_queue
 from landlane.landing.target_rules import settings_at
 from landlane.patterns.pattern import alternatives_overlap
-from landlane.roles.model import Scope, find_role, may_commit
+from landlane.roles.model import find_role
 from landlane.state.slot_kinds import known_kinds
 from landlane.state.slots import count_in_use
 from landlane.tasks.lineage import held_in
 from landlane.tasks.model import ANYBODY, BLOCKED, READY, Wait, WaitKind, effective_kind
 from landlane.tasks.records import declared_patterns, task_patterns
+from landlane.tasks.role_fit import why_unfit
 from landlane.tasks.text import limit_text
 from landlane.tasks.waits import find_waits
+from landlane.tasks.worker_caps import agents_running, why_full
 from landlane.tasks.worker_pool import get_pool
 from landlane.units import exact_duration, time_left
 from landlane.usage.budget import over_budget, reached_text
@@ -123,19 +125,20 @@ class Admission:
         self._default = default
         self._pool = get_pool(repo)
         self._used = count_in_use(repo)
-        self._running: dict[str, int] = {}  # agent → attempts
+        own = {task.id for task, _ in running}
+        others = repo.store.view(lambda snapshot: agents_running(snapshot, own))
+        self._running = others + [agent for _, agent in running]  # the agent of each attempt, in all runs
         self._paths: list[tuple[str, Alternative]] = []  # task, and a path it changes
         self._landing: dict[tuple[str, str], StartRefusal | None] = {}
         self._now = repo.store.wall_of(repo.store.view(lambda snapshot: snapshot.now))
         self._machine = _why_machine_full(repo)
-        for task, agent in running:
-            self._running[agent] = self._running.get(agent, 0) + 1
+        for task, _ in running:
             self._add_paths(task)
 
     def begin(self, task: Task) -> None:
         """Count a task that was just started."""
         agent = self.agent_of(task)
-        self._running[agent.name] = self._running.get(agent.name, 0) + 1
+        self._running.append(agent.name)
         for kind, amount in needs_of(task, agent).items():
             self._used[kind] = self._used.get(kind, 0) + amount
         self._add_paths(task)
@@ -177,7 +180,7 @@ class Admission:
                 return handed
             agent = self.agent_of(task)
             role = find_role(settings, role_for(settings, task, agent))
-            missing = _why_missing(agent) or self._why_not_role(task, role)
+            missing = _why_missing(agent) or _why_unfit(self._repo, task, role)
         except LandlaneError as error:
             return StartRefusal(why=f"{error.message}. {error.hint}", is_permanent=True)
         if missing:
@@ -192,14 +195,6 @@ class Admission:
             or self._why_agent_busy(agent)
             or self._why_paths_busy(task)
         )
-
-    def _why_not_role(self, task: Task, role: Role) -> str:
-        """Return why this role could never do the task: it may not write the task's paths."""
-        if not may_commit(role):
-            return ""  # it returns its change, which is checked then
-        scope, patterns = Scope(role, self._repo.settings), task_patterns(self._repo, task)
-        reason = next((why for pattern in patterns if (why := scope.why_not_claimed(pattern))), "")
-        return f"{reason}. give it to another role: `landlane role list`" if reason else ""
 
     def _why_not_needs(self, task: Task, agent: Agent) -> StartRefusal | None:
         kinds = known_kinds(self._repo.settings.slots)
@@ -233,9 +228,9 @@ class Admission:
         return self._machine
 
     def _why_agent_busy(self, agent: Agent) -> StartRefusal | None:
-        running = self._running.get(agent.name, 0)
-        if agent.most and running >= agent.most:
-            return StartRefusal(why=f"{running} of {agent.most} {agent.name} run already", is_permanent=False)
+        if why := why_full(self._repo.settings, agent.name, self._running):
+            return StartRefusal(why=f"waits for {why}", is_permanent=False)
+        running = self._running.count(agent.name)
         limit = self._pool.admission.get(agent.name, {})
         until = int(limit.get("until") or 0)
         if until > self._now:
@@ -287,6 +282,17 @@ class Admission:
             why = f"{entry} holds {text}, and the landing queue is paused: `landlane queue list`"
             return StartRefusal(why=why, is_permanent=True)
         return StartRefusal(why=f"{entry} is about to land there: {text}", is_permanent=False)
+
+
+def _why_unfit(repo: Repository, task: Task, role: Role) -> str:
+    return why_unfit(
+        repo.settings,
+        role,
+        task_patterns(repo, task),
+        kind=task.kind,
+        has_output=bool(task.output),
+        is_in_git=bool(repo.common_dir),
+    )
 
 
 def _why_missing(agent: Agent) -> str:

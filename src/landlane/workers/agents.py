@@ -11,9 +11,11 @@ from landlane.exec.start_client import ClientCommand, prepare_command
 from landlane.handoffs.context import context_for
 from landlane.plans.model import AGENTS
 from landlane.protocol.worker.messages import WorkAssignment
-from landlane.roles.model import WORKER_ROLE, may_commit
+from landlane.roles.model import may_commit
 from landlane.settings.model import AgentSettings, Settings
 from landlane.tasks.records import task_paths
+from landlane.tasks.role_fit import worker_role
+from landlane.tasks.worker_caps import agent_named
 from landlane.text import nearest_word
 from landlane.usage.budget import left_for
 from landlane.values import as_dict, replace
@@ -39,8 +41,7 @@ def agent_for(settings: Settings, task: Task, default: str = "") -> Agent:
     Raises:
         Malformed: no agent is named, or it is unknown.
     """
-    labels = [label.removeprefix("agent:") for label in task.labels if label.startswith("agent:")]
-    name = (labels[0] if labels else "") or default or settings.run.agent
+    name = agent_named(settings, task, default)
     if not name:
         raise Malformed(
             f"{task.id} names no agent, and there is no default",
@@ -111,7 +112,7 @@ def with_command(settings: Settings, command: Sequence[str]) -> tuple[Settings, 
 
 def role_for(settings: Settings, task: Task, agent: Agent) -> str:
     """Return the role for a task: its own, its agent's, that of the settings, or the worker role."""
-    return task.role or agent.role or settings.run.role or WORKER_ROLE
+    return worker_role(settings, task.role, agent.name)
 
 
 def needs_of(task: Task, agent: Agent) -> dict[str, int]:
@@ -129,9 +130,7 @@ def worker_command_for(
 ) -> ClientCommand:
     """Return the command that starts a worker: the agent's own, or an adapter around it or a client."""
     if agent.client == COMMAND and agent.protocol == EXIT:
-        inner = prepare_command(
-            agent.command, role, repo.settings, scratch, folder, is_throwaway=not may_commit(role)
-        )
+        inner = prepare_command(agent.command, role, repo.settings, scratch, folder)
         return replace(inner, words=plain_worker_command(inner.words))
     if agent.client == COMMAND:
         program = agent.command[0]
@@ -139,7 +138,7 @@ def worker_command_for(
         is_in_repository = os.sep in program and not os.path.isabs(program) and os.path.isfile(path)
         return ClientCommand(words=(path if is_in_repository else program, *agent.command[1:]))
     words = worker_command(agent.client, model=agent.model, extra=agent.words)
-    return prepare_command(words, role, repo.settings, scratch, folder, is_throwaway=not may_commit(role))
+    return prepare_command(words, role, repo.settings, scratch, folder)
 
 
 def make_assignment(
@@ -163,6 +162,7 @@ def make_assignment(
         branch=task.branch if is_committing else None,
         base=base,
         may_commit=is_committing,
+        may_change=not role.is_read_only,
         heartbeat_seconds=agent.heartbeat_ms / 1000,
         limit_seconds=agent.limit_ms / 1000 if agent.limit_ms else None,
         budget_usd=budget / 1_000_000 if budget is not None else None,

@@ -10,6 +10,7 @@ from landlane.errors import StoreTransient
 from landlane.exec.cleanup import end_session
 from landlane.exec.clone import SandboxClone, make_throwaway_clone
 from landlane.exec.sandboxed_run import SandboxedRun
+from landlane.exec.save_leftovers import save_leftovers
 from landlane.git.target import find_base, find_target
 from landlane.landing.submit import is_commit_available
 from landlane.managed_files.client_files import equip
@@ -22,6 +23,7 @@ from landlane.tasks.attempts import begin_attempt, change_attempt
 from landlane.tasks.model import READY, AttemptOutcome, AttemptState
 from landlane.tasks.pick import take_task
 from landlane.tasks.records import get_task, task_patterns
+from landlane.tasks.worker_caps import WORKERS_AREA, agents_running, why_full
 from landlane.workers.agents import needs_of
 from landlane.workers.attempt_log import AttemptLog, log_path
 from landlane.workers.model import AttemptResult
@@ -31,7 +33,7 @@ from landlane.workspaces.open import open_workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any, TypeVar
 
     from landlane.repository import Repository
@@ -123,6 +125,8 @@ class AttemptResources:
         self._slots: list[Slot] = []
         self._task: Task | None = None
         self._attempt: Attempt | None = None
+        self.returned_patch = ""  # by the worker
+        self._leftovers: str | None = None  # the rescue of what the worker left; None until it was looked for
 
     @property
     def session(self) -> Session:
@@ -188,7 +192,23 @@ class AttemptResources:
         def begin(tx: Transaction, task: Task) -> None:
             begun.append(self._begin_attempt(tx, task))
 
-        picked = take_task(repo, self.session, order.task, self.base, also=begin)
+        full: list[str] = []
+
+        def is_allowed(tx: Transaction) -> bool:
+            full[:] = filter(None, [why_full(repo.settings, order.agent.name, agents_running(tx))])
+            return not full
+
+        picked = take_task(
+            repo,
+            self.session,
+            order.task,
+            self.base,
+            also=begin,
+            is_allowed=is_allowed,
+            areas=WORKERS_AREA,
+        )
+        if picked is None and full:
+            return AttemptResult(outcome=Outcome.NOT_STARTED, why=f"waits for {full[0]}")
         if picked is None:
             return AttemptResult(outcome=AttemptOutcome.NOT_TAKEN, why=self._why_not_taken())
         task = picked.task
@@ -249,12 +269,42 @@ class AttemptResources:
             clone = SandboxClone(path=path, task=task.id)
         self.run.enter(clone)
 
+    def save_leftovers(self, *, without: Sequence[str] = (), has_scratch: bool = True) -> str:
+        """Save once what the worker left in its throwaway clone and its scratch folder; return the rescue.
+
+        All its processes have ended, so the files do not change any more.
+
+        Raises:
+            LandlaneError: it cannot be saved, and must not be removed then.
+        """
+        if self.run.clone is None or self.run.clone.workspace is not None:
+            return ""
+        if self._leftovers is None:
+            task = self.task
+            self._leftovers = save_leftovers(
+                self.repo,
+                self.session,
+                self.run.scratch,
+                base=self.base,
+                reason=f"left by attempt {task.attempt} at {task.id}",
+                task=task.id,
+                attempt=task.attempt,
+                without=without,
+                has_scratch=has_scratch,
+                patch=self.returned_patch,
+            )
+        return self._leftovers
+
     def release(self, result: AttemptResult) -> str:
         """End and remove everything; a step that fails does not stop the next ones.
 
-        Return the id under which uncommitted work was saved; empty if there was none.
+        Return the id under which uncommitted work was saved; empty if there was none. What cannot be saved,
+        for instance because the store is away, is not removed: the next run saves it and cleans up.
         """
         repo = self.repo
+        rescues: list[str] = []
+        # A change that was collected is on its branch.
+        is_saved = bool(result.head) or self._try_with_retry(lambda: rescues.append(self.save_leftovers()))
         if self._task is None and self._slots:  # resources counted over time were not used, either
             self._try(lambda: return_unused(repo, self.session, self._slots))
         if self._attempt is not None:
@@ -272,12 +322,12 @@ class AttemptResources:
         for joined in (self.worker_session, self._owner):
             if joined is not None:
                 self._try_with_retry(lambda session=joined.session: end_session(repo, session))
-        rescues: list[str] = []
         if not result.keeps_workspace:
             self._try(lambda: rescues.append(self._close_workspace()))
-        self._try(self.run.unpin)
-        self._try(self.run.remove_scratch)
-        self._try_with_retry(lambda: self.run.end(result.outcome))
+        if is_saved:
+            self._try(self.run.unpin)
+            self._try(self.run.remove_scratch)
+            self._try_with_retry(lambda: self.run.end(result.outcome))
         return "".join(rescues)
 
     def _close_workspace(self) -> str:
@@ -285,12 +335,14 @@ class AttemptResources:
         workspace = self.run.clone.workspace if self.run.clone is not None else None
         return close_workspace(self.repo, None, workspace, force=True).rescue if workspace is not None else ""
 
-    def _try_with_retry(self, step: Callable[[], object]) -> None:
-        """Run a step that writes to the store, again while the store is unavailable."""
-        self._try(lambda: self.retry.run(step))
+    def _try_with_retry(self, step: Callable[[], object]) -> bool:
+        """Run a step that writes to the store, again while it is unavailable; return whether it ran."""
+        return self._try(lambda: self.retry.run(step))
 
-    def _try(self, step: Callable[[], object]) -> None:
+    def _try(self, step: Callable[[], object]) -> bool:
         try:
             step()
         except Exception as error:  # noqa: BLE001 - the next steps must run, whatever is broken
             self.repo.report(str(error) or type(error).__name__)
+            return False
+        return True

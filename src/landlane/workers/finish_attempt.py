@@ -6,16 +6,15 @@ import signal
 
 from landlane.errors import LandlaneError, Malformed, NotAllowed, Stale, StoreError
 from landlane.git.create_checkout import fetch_clone_branch
-from landlane.git.remove_checkout import is_folder
 from landlane.git.run import resolve_revision, try_git_output
 from landlane.git.target import commit_at
-from landlane.handoffs.collect_state import save_unfinished
 from landlane.ids import digest
 from landlane.landing.records import list_landings
 from landlane.landing.rejected_tasks import fail_unsubmitted
 from landlane.landing.submit import submit_branch
 from landlane.protocol.worker.messages import WorkComplete, WorkFailed
 from landlane.reviews.give_verdict import take_verdict
+from landlane.roles.enforce import record_role_violation
 from landlane.sessions.leases import touch
 from landlane.tasks.attempts import change_attempt, running_attempts
 from landlane.tasks.evidence import complete_task
@@ -41,7 +40,7 @@ from landlane.tasks.worker_pool import note_rate_limit, note_success
 from landlane.usage.add import book, with_reported
 from landlane.usage.model import UsageEntry, attempt_key
 from landlane.usage.totals import cost_of_attempt
-from landlane.values import as_dict
+from landlane.values import as_dict, replace
 from landlane.workers.model import MESSAGES, AttemptResult, Stage
 from landlane.workers.returned.commit import ReturnedWork, commit_returned, commit_unclaimed
 from landlane.workers.returned.output import copy_output, save_returned
@@ -105,6 +104,8 @@ class AttemptFinisher:
         self._repo = attempt.repo
         self._session = attempt.session
         self._task = attempt.task
+        message = end.outcome
+        attempt.returned_patch = (message.patch or "") if isinstance(message, WorkComplete) else ""
 
     def finish(self, *, is_lost: bool) -> AttemptResult:
         """Return the result of the attempt.
@@ -179,18 +180,9 @@ class AttemptFinisher:
         return head, f"; what it returned is on {branch} at {head[:12]}" if head else ""
 
     def _save_unfinished(self) -> str:
-        """Save what a worker left in its throwaway clone when another session continues its task.
-
-        All its processes have ended, so the files do not change any more. A link in place of the clone is
-        not followed.
-        """
-        clone, task = self._attempt.clone, self._task
-        if clone.workspace is not None or not is_folder(clone.path):
-            return ""
+        """Save what a worker left in its throwaway clone when another session continues its task."""
         try:
-            rescue = self._retry(
-                lambda: save_unfinished(self._repo, self._session, task, clone.path, self._attempt.base)
-            )
+            rescue = self._retry(self._attempt.save_leftovers)
         except StoreError:
             raise
         except (LandlaneError, OSError) as error:
@@ -282,8 +274,39 @@ class AttemptFinisher:
             said = f": {message.summary}" if message.summary != self._task.title else ""
             why = f"it reported success but changed no file{self._how_to_return()}{said}"
             return self._end_attempt("no_change", why)
+        if not needs_commit:
+            message = self._without_change(message)
         self._report_stage(Stage.VERIFYING)
         return self._take_verdict(message) if self._task.kind == REVIEW_KIND else self._verify(message, head)
+
+    def _without_change(self, message: WorkComplete) -> WorkComplete:
+        """Save the change that a worker made although its task needs none; its report says so.
+
+        Raises:
+            StoreError: the store is not available.
+        """
+        task, role = self._task, self._attempt.role
+        output = [task.output.removeprefix("./").rstrip("/")] if task.output else []
+        has_scratch = not output or any(not path.startswith(output[0]) for path in message.files or ())
+        try:
+            rescue = self._retry(
+                lambda: self._attempt.save_leftovers(without=output, has_scratch=has_scratch)
+            )
+        except StoreError:
+            raise
+        except (LandlaneError, OSError) as error:
+            self._repo.report(f"what {task.id} changed is not saved: {error}")
+            return message
+        if not rescue:
+            return message
+        why = f"the role {role.name} changes nothing" if role.is_read_only else f"{task.id} needs no change"
+        text = f"what it changed is not used, because {why}; it is saved: landlane rescue show {rescue}"
+        if role.is_read_only:
+            record_role_violation(self._repo, self._session, guard="hand-in", what=why)
+        self._attempt.report({"event": "note", "text": f"{task.id} {task.title}: {text}"})
+        if task.kind == REVIEW_KIND:  # its summary may be the verdict
+            return message
+        return replace(message, summary=f"{message.summary}\n\n{text}")
 
     def _how_to_return(self) -> str:
         """Return how a worker that speaks the protocol returns its change; others need not know."""

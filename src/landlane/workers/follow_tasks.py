@@ -66,6 +66,8 @@ class TaskFollower:
         if report.get("event") == "taken":
             self._started.setdefault(slot.task, slot.started_at)
             self._send(RunEventKind.STARTED, slot)
+        elif report.get("event") == "note":
+            self._on_event(RunEvent(kind=RunEventKind.NOTE, task=slot.task, text=str(report["text"])))
         elif report.get("event") == "ended":
             self._on_end(process, report)
 

@@ -16,6 +16,9 @@ _NO_COMMITS = (
     "Do not commit: leave your changes in the files. This checkout is thrown away; what differs in it from "
     "where it began is taken over when you end."
 )
+_NO_CHANGES = (
+    "Change nothing: your role reports, and what you change is not used. Your last message is the result."
+)
 _AT_THE_END = (
     "When you are done, say in a few sentences what you changed, and what is left. Where the task itself "
     "asks for an answer in a certain form, your last message is that answer and nothing else."
@@ -46,14 +49,17 @@ def prompt_for(assignment: WorkAssignment) -> str:
 
 def _bounds(assignment: WorkAssignment) -> str:
     lines = ["Rules for this task:", ""]
-    if assignment.paths:
+    if assignment.may_change is False:
+        lines.append(f"- {_NO_CHANGES}")
+    elif assignment.paths:
         shown = [f"`{_one_line(path)}`" for path in assignment.paths[:_MOST_PATHS]]
         more = len(assignment.paths) - len(shown)
         named = ", ".join(shown) + (f" and {more} more" if more else "")
         lines.append(f"- Change only files that match: {named}. Other changes will not be taken over.")
     else:
         lines.append("- No path is claimed for this task: change only what it needs.")
-    lines.append(f"- {_COMMITS if assignment.may_commit else _NO_COMMITS}")
+    if assignment.may_change is not False:
+        lines.append(f"- {_COMMITS if assignment.may_commit else _NO_COMMITS}")
     lines += [f"- {rule}" for rule in _RULES]
     if assignment.role:
         lines.append(f"- Your role is {assignment.role}.")

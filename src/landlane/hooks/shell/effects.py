@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 
 from landlane.clients.hook_format import patched_paths
+from landlane.clients.model import SHELL
 from landlane.errors import Held, Malformed, NotAllowed
 from landlane.files import read_file_version
 from landlane.git.snapshot import changes_between, last_snapshot
@@ -40,6 +41,7 @@ from landlane.hooks.shell.ownership import (
     without_holders_writes,
     without_repairs,
 )
+from landlane.hooks.shell.reading import only_reads
 from landlane.hooks.shell.report import GUARD, claim_or_report, report_breaches
 from landlane.hooks.shell_syntax.command_line import MOST_TEXT, parse_shell
 from landlane.ids import short_id
@@ -52,7 +54,8 @@ from landlane.protocol.hook_events import (
     deny,
     inform,
 )
-from landlane.rules.violations import CLAIM_FIRST, record_violation
+from landlane.roles.enforce import role_of
+from landlane.rules.violations import CLAIM_FIRST, STAY_IN_ROLE, record_violation
 from landlane.sessions.tool_calls import (
     ToolCall,
     begin_call,
@@ -88,6 +91,9 @@ def before_shell(repo: Repository, session: Session, event: HookEvent) -> HookAn
     """
     if in_own_scratch(repo, session, repo.checkout.root):
         return NOTHING  # no other session works there, and the sandbox blocks writes elsewhere
+    refusal = _refuse_writing(repo, session, event)
+    if refusal and repo.settings.hooks.policy != HookPolicy.WATCH:
+        return deny(refusal)
     line = parse_shell(event.command)
     refusal = _refuse_git(repo, session, event, line)
     if refusal and repo.settings.hooks.policy != HookPolicy.WATCH:
@@ -103,6 +109,20 @@ def before_shell(repo: Repository, session: Session, event: HookEvent) -> HookAn
             f"Anywhere else it would refuse it and say: {refusal}"
         )
     return patched
+
+
+def _refuse_writing(repo: Repository, session: Session, event: HookEvent) -> str:
+    """Return why a role without a shell may not run a command; one that certainly only reads it may."""
+    role = role_of(repo, session) if session.role else None
+    if role is None or SHELL in role.tools or only_reads(event.command):
+        return ""
+    what = f"the role {role.name} has no shell that writes"
+    record_violation(repo, session, rule=STAY_IN_ROLE, guard=GUARD, what=what)
+    return (
+        f"The role {role.name} changes nothing and has no shell that writes: nothing of the command was run. "
+        "Commands that only read are fine, each by itself: ls, cat, grep, rg, git log, git show, git diff. "
+        f"What you may do: `landlane role show {role.name}`."
+    )
 
 
 def _judge_patches(repo: Repository, session: Session, event: HookEvent, line: ShellLine) -> HookAnswer:

@@ -61,6 +61,7 @@ TABLE: dict[str, dict[str, Field]] = {
         "branch": _optional(TEXT, "where to commit, if it may", 1_000),
         "base": _optional(COMMIT, "the commit that the checkout stands on"),
         "may_commit": _required(FLAG, "else the change is handed back as a patch or as files"),
+        "may_change": _optional(FLAG, "false: what it changes is not used, only saved; its report counts"),
         "heartbeat_seconds": _required(
             NUMBER, "say something at least this often, or be taken for dead", 86_400
         ),

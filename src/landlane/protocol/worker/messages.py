@@ -57,6 +57,7 @@ class WorkAssignment:
     paths: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     may_commit: bool = False
+    may_change: bool | None = None
     body: str | None = None
     role: str | None = None
     check: str | None = None

@@ -162,15 +162,15 @@ def _folded(path: str) -> str:
 
 
 def _check_role(work: ReturnedWork, checkout: Checkout, tree: str, changes: Sequence[TreeChange]) -> None:
-    scope = scope_of(work)
+    scope = Scope(work.role, work.repo.settings)
     reasons = {printable(change.path): why_not_change(checkout, scope, tree, change) for change in changes}
     refused = {path: reason for path, reason in reasons.items() if reason}
     if refused:
         refuse_paths(work.repo, work.session, work.role.name, refused, guard=_GUARD)
 
 
-def scope_of(work: ReturnedWork) -> Scope:
-    """Return what the role may write. A read-only role may return anything except protected files."""
+def scope_of_output(work: ReturnedWork) -> Scope:
+    """Return what the role may leave as output, which is not committed: all but protected files."""
     role = work.role
     if role.is_read_only:
         role = replace(role, writes=("**",), may_change_protected=False)

@@ -19,7 +19,7 @@ from landlane.git.worktree_files import TreeReader, TreeWriter, default_modes
 from landlane.roles.enforce import refuse_paths
 from landlane.sessions.leases import renew_session
 from landlane.workers.returned.apply import unsafe_change
-from landlane.workers.returned.check import ReturnedWork, check_still_ours, scope_of, watch_violations
+from landlane.workers.returned.check import ReturnedWork, check_still_ours, scope_of_output, watch_violations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def copy_output(work: ReturnedWork) -> None:
         for path in paths:
             _check_target(task, path, checkout)
             _check_source(path, scratch)
-    scope = scope_of(work)
+    scope = scope_of_output(work)
     refused = {path: reason for path in paths if (reason := scope.why_not(path))}
     if refused:
         refuse_paths(repo, work.session, work.role.name, refused, guard="hand-in")
