@@ -208,7 +208,7 @@ class AttemptResources:
             areas=WORKERS_AREA,
         )
         if picked is None and full:
-            return AttemptResult(outcome=Outcome.NOT_STARTED, why=f"waits for {full[0]}")
+            return AttemptResult(outcome=AttemptOutcome.NOT_STARTED, why=f"waits for {full[0]}")
         if picked is None:
             return AttemptResult(outcome=AttemptOutcome.NOT_TAKEN, why=self._why_not_taken())
         task = picked.task
