@@ -142,7 +142,9 @@ def most_at_once(works: WorkerTestbed) -> int:
 )
 @pytest.mark.parametrize("cap", ["workers", "most"])
 def test_hard_caps_hold_with_two_orchestrators_at_once(repository: Path, cap: str) -> None:
-    works = WorkerTestbed(repository, workers=2 if cap == "workers" else 9, more="most = 2" if cap == "most" else "")
+    works = WorkerTestbed(
+        repository, workers=2 if cap == "workers" else 9, more="most = 2" if cap == "most" else ""
+    )
     release = repository.parent / "release"
     wait = f"while ! test -e {release}; do sleep 0.05; done"
     tasks = [works.add(f"Wait {n}", f"{n}.md", script={"run": f"{wait}; echo x > {n}.md"}) for n in range(5)]
