@@ -290,8 +290,8 @@ def test_undo_says_that_the_state_stays(shell: Shell) -> None:
 
     shown = shell.run_text("init", "--yes", "--undo")
 
-    assert "Still here: the state in .git/landlane (1 journal entry)" in shown
-    assert shown.endswith("rm -r .git/landlane\n")
+    assert "Undo leaves:\n  the state in .git/landlane (1 journal entry)\n" in shown
+    assert shown.endswith("next: landlane init --undo --purge\n")
     assert shell.state.is_dir()
 
 
@@ -340,7 +340,7 @@ def test_a_person_is_asked_before_anything_changes(shop: Shell) -> None:
 
     (shop.folder / "landlane.toml").write_text("# mine\n", encoding="utf-8")
     shop.git("branch", "landlane/T1-1/work")
-    code, undone = run_at_terminal(shop, "init", "--undo", typed="y\n", NO_COLOR="1")
+    code, undone = run_at_terminal(shop, "init", "--undo", typed="y\nn\n", NO_COLOR="1")
     assert code == 0
     check_snapshot("setup/snapshots/undo.txt", masked_place(undone, shop))
     assert shop.run_text("init", "--undo", "--yes") == f"✓ nothing to undo in {shop.folder}\n"

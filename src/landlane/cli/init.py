@@ -9,10 +9,13 @@ from difflib import unified_diff
 from landlane.cli.table import align
 from landlane.cli.terminal import in_one_line
 from landlane.clients.model import CLIENTS
+from landlane.errors import Malformed
 from landlane.managed_files.apply import ChangeVerb
-from landlane.setup.init import carry_out, plan_init, plan_undo, remaining_after_undo
+from landlane.setup.init import carry_out, plan_init, plan_undo
 from landlane.setup.plan import InitOptions
 from landlane.setup.propose_settings import UNKNOWN_ID
+from landlane.setup.purge import purge as purge_remaining
+from landlane.setup.purge import remaining_after_undo
 from landlane.text import home_path
 from landlane.units import count, join_words
 
@@ -41,6 +44,7 @@ _FOR_SEVERAL = {
 def init(
     call: CommandCall,
     undo: bool,
+    purge: bool,
     yes: bool,
     dry_run: bool,
     client: tuple[str, ...],
@@ -48,30 +52,78 @@ def init(
     no_trust: bool,
 ) -> int:
     """Show the plan, ask for confirmation, then apply it."""
+    if purge and not undo:
+        raise Malformed(
+            "--purge goes with --undo",
+            code="BAD_CALL",
+            hint=call.command_text("init", "--undo", "--purge"),
+        )
     options = InitOptions(clients=client, has_clients=not no_clients, has_trust=not no_trust)
     plan = plan_undo(call.cwd) if undo else plan_init(call.cwd, options)
     answer: dict[str, Any] = {"ok": True, "changed": [], **_plan_json(plan)}
-    if plan.is_nothing:
+    if plan.is_nothing and not (purge and plan.is_undo):
         return call.terminal.answer(answer, "\n".join(_nothing_lines(call, plan)))
-    shown = _plan_lines(call, plan)
+    shown = _plan_lines(call, plan) if not plan.is_nothing else []
+    if plan.is_undo and (purge or dry_run):
+        shown += _remaining_lines(call, plan, remaining_after_undo(call.cwd), is_purge=purge)
     if dry_run:
         answer |= {"plan": [line.path for line in plan.lines], "steps": _steps(plan)}
         return call.terminal.answer(answer, "\n".join([*shown, *_diffs(call, plan)]))
     if not yes and not call.terminal.can_ask:
-        return _refuse_unasked(call, answer, shown, plan)
+        return _refuse_unasked(call, answer, shown, plan, is_purge=purge)
     call.terminal.note("\n".join([*shown, *([""] if yes else _before_question(call, plan))]))
-    if not yes and not call.terminal.confirm("Apply?"):
+    if not yes and not _is_confirmed(call, plan):
         return call.terminal.answer(answer, "Nothing was changed.")
     done = carry_out(plan)
     answer |= {"changed": list(done.changed), "notes": list(done.notes)}
     if plan.is_undo:
-        remaining = remaining_after_undo(call.cwd)
-        answer["remaining"] = {"state": remaining.folder or None, **_remaining_counts(remaining)}
-        return call.terminal.answer(answer, "\n".join(_undone_lines(call, plan, done, remaining)))
+        return _finish_undo(call, plan, done, answer, is_purge=purge, may_ask=not yes)
     return call.terminal.answer(answer, "\n".join(_done_lines(call, plan, done)))
 
 
-def _refuse_unasked(call: CommandCall, answer: dict[str, Any], shown: list[str], plan: InitPlan) -> int:
+def _is_confirmed(call: CommandCall, plan: InitPlan) -> bool:
+    """Ask whether to apply the plan; outside of git, which lacks most of it, only a yes counts."""
+    if plan.is_undo or plan.has_git:
+        return call.terminal.confirm("Apply?")
+    return call.terminal.confirm("Set it up without git?", is_yes_default=False)
+
+
+def _finish_undo(
+    call: CommandCall,
+    plan: InitPlan,
+    done: InitResult,
+    answer: dict[str, Any],
+    *,
+    is_purge: bool,
+    may_ask: bool,
+) -> int:
+    """Answer what undo did and what is left, after removing that if it is wanted."""
+    remaining = remaining_after_undo(call.cwd)
+    lines = [f"✓ {_counts(done.lines, plan)}"] if done.lines or not is_purge else []
+    if not is_purge and may_ask and remaining.is_any:
+        call.terminal.note("\n".join([*lines, *_remaining_lines(call, plan, remaining, is_purge=False), ""]))
+        lines = []
+        is_purge = call.terminal.confirm("Remove what holds no work of yours?", is_yes_default=False)
+        if not is_purge:
+            lines = [f"Later: {call.command_text('init', '--undo', '--purge')}"]
+    elif not is_purge:
+        lines += _remaining_lines(call, plan, remaining, is_purge=False)
+        lines += [f"next: {call.command_text('init', '--undo', '--purge')}"] if remaining.is_any else []
+    if is_purge:
+        purged = purge_remaining(call.cwd)
+        answer["purged"] = list(purged.removed)
+        answer["kept"] = [{"kind": one.kind, "name": one.name, "why": one.why} for one in purged.kept]
+        lines += [f"✓ removed {_shown_path(call, plan, name)}" for name in purged.removed]
+        lines += [f"! kept {one.kind} {_shown_path(call, plan, one.name)}: {one.why}" for one in purged.kept]
+        lines = lines or ["✓ nothing is left to remove"]
+        remaining = remaining_after_undo(call.cwd)
+    answer["remaining"] = {"state": remaining.folder or None, **_remaining_json(remaining)}
+    return call.terminal.answer(answer, "\n".join(map(in_one_line, lines)))
+
+
+def _refuse_unasked(
+    call: CommandCall, answer: dict[str, Any], shown: list[str], plan: InitPlan, *, is_purge: bool
+) -> int:
     """Print the plan and change nothing: without a terminal, only --yes confirms it."""
     if not call.terminal.is_json:
         call.terminal.answer({}, "\n".join(shown))
@@ -79,7 +131,7 @@ def _refuse_unasked(call: CommandCall, answer: dict[str, Any], shown: list[str],
         "ok": False,
         "code": "NOT_CONFIRMED",
         "message": "nothing was changed: there is no terminal to ask for confirmation",
-        "hint": f"apply the plan: {_typed(call, plan, '--yes')}",
+        "hint": f"apply the plan: {_typed(call, plan, *(['--purge'] if is_purge else []), '--yes')}",
         "plan": [line.path for line in plan.lines],
         "steps": _steps(plan),
     }
@@ -209,28 +261,33 @@ def _done_lines(call: CommandCall, plan: InitPlan, done: InitResult) -> list[str
     return [*lines, "", *(f"{label}: {step}" for label, step in zip(("next", "then"), steps, strict=False))]
 
 
-def _undone_lines(call: CommandCall, plan: InitPlan, done: InitResult, remaining: Remaining) -> list[str]:
-    lines = [f"✓ {_counts(done.lines, plan)}"]
-    parts: list[str] = []
+def _remaining_lines(call: CommandCall, plan: InitPlan, remaining: Remaining, *, is_purge: bool) -> list[str]:
+    """Return what undo leaves, by name; with `is_purge`, what is to be removed as well."""
+    rows: list[str] = []
     if remaining.folder:
         entries = count(remaining.entries, "journal entry", "journal entries")
-        parts.append(f"the state in {_shown_path(call, plan, remaining.folder)} ({entries})")
-    parts += [count(remaining.workspaces, "workspace")] if remaining.workspaces else []
-    parts += [f"{count(remaining.branches, 'branch', 'branches')} landlane/*"] if remaining.branches else []
-    if not parts:
-        return lines
-    lines += ["", f"Still here: {', '.join(parts)}"]
-    if remaining.workspaces:
-        return [*lines, f"next: {call.command_text('workspace', 'list')}"]
-    folder = shlex.quote(_shown_path(call, plan, remaining.folder))
-    return [*lines, f"To remove the state and its history: rm -r {folder}"] if remaining.folder else lines
+        rows.append(f"  the state in {_shown_path(call, plan, remaining.folder)} ({entries})")
+    rows += [f"  workspace {home_path(path)}" for path in remaining.workspaces]
+    rows += [f"  branch {ref.removeprefix('refs/heads/')}" for ref in remaining.branches]
+    rows += (
+        [f"  {count(remaining.saved, 'ref')} with saved work (landlane rescue list)"]
+        if remaining.saved
+        else []
+    )
+    rows += [f"  git config {name}" for name in remaining.settings]
+    heading = "To be removed unless it holds work of yours:" if is_purge else "Undo leaves:"
+    return ["", heading, *rows] if rows else []
 
 
-def _remaining_counts(remaining: Remaining) -> dict[str, int]:
+def _remaining_json(remaining: Remaining) -> dict[str, Any]:
     return {
         "entries": remaining.entries,
-        "workspaces": remaining.workspaces,
-        "branches": remaining.branches,
+        "workspaces": len(remaining.workspaces),
+        "branches": len(remaining.branches),
+        "workspace_paths": list(remaining.workspaces),
+        "branch_names": [ref.removeprefix("refs/heads/") for ref in remaining.branches],
+        "saved": remaining.saved,
+        "git_settings": list(remaining.settings),
     }
 
 

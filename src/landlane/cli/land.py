@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import time
 
 from landlane.app.repair_config import prepare_git
 from landlane.cli.arguments import read_wait
@@ -23,7 +24,7 @@ from landlane.landing.to_text import (
     running_line,
     stage_lines,
 )
-from landlane.resident.start import start_queue_runner
+from landlane.resident.start import start_queue_runner, start_server
 from landlane.tasks.records import find_task
 from landlane.text import list_some
 from landlane.units import count, ordinal
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 
 _MOST_SHOWN = 5
+_RESIDENT_SECONDS = 30.0  # interval at which it is made sure that there is a resident
 
 _OWN_COMMANDS = ("land", "next", "sync")  # what they do depends on who calls; they end a hint
 _EXIT_CODES = {LANDED: 0, BOUNCED: 1, EJECTED: 1, HELD: 7}
@@ -136,9 +138,13 @@ class _Progress:
         self._title = f"{landing_title(landing, _find_task(repo, landing.task))} → {landing.target}"
         self._checks = view_queue(repo).checks
         self._shown: list[str] = []
+        self._resident_at = 0.0
 
     def show(self, landing: Landing) -> None:
-        """Print what is new."""
+        """Print what is new, and keep a resident running: it takes over if this process is killed."""
+        if self._repo.settings.landing.resident and time.monotonic() >= self._resident_at:
+            self._resident_at = time.monotonic() + _RESIDENT_SECONDS
+            start_server(self._repo.state_folder)
         lines = [self._title, *stage_lines(landing, self._checks)]
         # A landing that is merged again begins with other stages.
         known = len(self._shown) if lines[: len(self._shown)] == self._shown else 1

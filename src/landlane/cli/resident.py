@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from landlane.store.interface import Store
 
 
-_QUEUE_SECONDS = 20.0  # interval of the check for unattended queue entries
+_QUEUE_SECONDS = 20.0  # interval of the check for queue entries that no process handles
+_TAKEOVER_SECONDS = 2.0  # interval of the check for entries whose process was killed
+_MOST_TAKEOVERS = 5  # of one entry: a check may kill every process that runs it
 _RUNS_SECONDS = 5.0  # interval of the check for sandboxed commands whose starter was killed
 _MOST_KEPT = 16  # open stores
 _WAIT_MS = 8_000  # for a busy store; a hook's caller does not wait much longer
@@ -98,6 +100,8 @@ class LentRepositories:
         self._unsettled = ""
         self._is_warm = False
         self._queue_at = time.monotonic()
+        self._takeover_at = 0.0
+        self._takeovers: dict[str, int] = {}  # by entry
         self._runs_at = 0.0
         self._drained: set[str] = set()
 
@@ -188,6 +192,9 @@ class LentRepositories:
             if time.monotonic() - self._queue_at > _QUEUE_SECONDS:
                 self._queue_at = time.monotonic()
                 self._serve_queue()
+            if time.monotonic() - self._takeover_at > _TAKEOVER_SECONDS:
+                self._takeover_at = time.monotonic()
+                self._take_queue_over()
             if time.monotonic() - self._runs_at > _RUNS_SECONDS:
                 self._runs_at = time.monotonic()
                 self._end_abandoned_runs()
@@ -216,6 +223,24 @@ class LentRepositories:
             if has_new_entries(repo, self._drained):
                 self._drained |= {landing.id for landing in list_landings(repo)}
                 start_queue_runner(repo)
+        finally:
+            repo.store.close()
+
+    def _take_queue_over(self) -> None:
+        """Start a queue runner if the process that ran the queue was killed."""
+        if not os.path.exists(os.path.join(self._folder, "repository")):
+            return
+        from landlane.landing.unattended import list_unattended  # noqa: PLC0415 - the resident starts without it
+
+        repo = open_repository(_home_of(self._folder), detects_restore=False)
+        try:
+            if not repo.checkout.common_dir or not repo.settings.landing.resident:
+                return
+            waiting = list_unattended(repo)
+            ids = [one.id for one in waiting if self._takeovers.get(one.id, 0) < _MOST_TAKEOVERS]
+            if ids:
+                self._takeovers |= {name: self._takeovers.get(name, 0) + 1 for name in ids}
+                start_queue_runner(repo.require_git())
         finally:
             repo.store.close()
 

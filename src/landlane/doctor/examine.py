@@ -13,7 +13,14 @@ from landlane.app.store_place import POINTER, record_id, recorded_id, store_plac
 from landlane.app.verify_journal import verify_journal
 from landlane.doctor.check import Check, advisory, failed, fixed, passed
 from landlane.doctor.clients import check_clients
-from landlane.doctor.git import check_locks, check_misplaced, check_settings, check_worktrees
+from landlane.doctor.git import (
+    check_landings,
+    check_locks,
+    check_misplaced,
+    check_place,
+    check_settings,
+    check_worktrees,
+)
 from landlane.doctor.hook_programs import check_hook_programs
 from landlane.doctor.nested_worktrees import check_nesting
 from landlane.doctor.sandbox import check_kernel, check_runs
@@ -82,7 +89,14 @@ def examine(cwd: str, *, fix: bool = False) -> list[Check]:
         checks.append(_named("secrets", fixed(f"made private: {', '.join(map(home_path, closed[:3]))}")))
     if fix and _repair_journal(repo):
         checks.append(_named("journal copy", fixed("written again from the store")))
-    checks += [*_check_case(repo), *(_run(name, lambda check=check: check(repo)) for name, check in _CHECKS)]
+    moved = _run("place", lambda: check_place(repo, is_fixing=fix))
+    if not moved.is_ok:  # what that breaks is not listed as well
+        return [*checks, *_check_case(repo), moved]
+    checks += [
+        *([moved] if moved.is_fixed else []),
+        *_check_case(repo),
+        *(_run(name, lambda check=check: check(repo)) for name, check in _CHECKS),
+    ]
     git_hooks = _run_several("git hooks", lambda: check_git_hooks(repo, is_fixing=fix))
     checks += [*_run_several("clients", lambda: _check_clients(repo)), *git_hooks]
     checks.append(_run("hook programs", lambda: check_hook_programs(repo.checkout)))
@@ -367,6 +381,7 @@ def _check_clients(repo: Repository) -> list[Check]:
 
 
 _GIT_CHECKS: tuple[tuple[str, Callable[[Repository, bool], Check]], ...] = (
+    ("landings", check_landings),
     ("lock files", check_locks),
     ("git settings", check_settings),
     ("worktrees", check_worktrees),

@@ -7,6 +7,7 @@ import time
 
 from landlane.app.repair_config import changed_at, describe_active, repair_and_record
 from landlane.doctor.check import Check, advisory, failed, fixed, passed
+from landlane.git.hooks.hooks_path import load_installed_hooks
 from landlane.git.leftovers import find_lock_files, find_orphans, set_lock_aside, set_orphan_aside
 from landlane.git.lock import git_lock
 from landlane.git.remove_checkout import list_worktrees
@@ -17,11 +18,16 @@ from landlane.git.shared_config import (
     remember_config,
     set_git_limits,
 )
+from landlane.landing.unattended import list_unattended
 from landlane.platform.file_users import can_see_all_processes, describe_process, find_file_users
 from landlane.platform.process import can_see_processes
-from landlane.text import list_some
+from landlane.resident.start import start_queue_runner
+from landlane.setup.install_git_hooks import install_git_hooks
+from landlane.text import home_path, list_some
 from landlane.values import replace
 from landlane.workspaces.misplaced import STRAY, find_misplaced
+from landlane.workspaces.model import CLONE
+from landlane.workspaces.moved import find_former_place, follow_move
 from landlane.workspaces.records import list_open
 
 TYPE_CHECKING = False
@@ -80,6 +86,35 @@ def check_worktrees(repo: Repository, is_fixing: bool) -> Check:
             saved = f"its work is kept as {ref}" if ref else "it had no unsaved work"
             done.append(f"removed {orphan.name}; {saved}; the entry is kept in {place}")
     return fixed("; ".join(done + kept))
+
+
+def check_place(repo: Repository, *, is_fixing: bool) -> Check:
+    """Check whether the repository was moved; with `is_fixing`, let hooks, workspaces and landings follow."""
+    former = find_former_place(repo)
+    if not former:
+        return passed("where it was")
+    place = home_path(os.path.dirname(former))
+    if not is_fixing:
+        found = f"moved here from {place}; its git hooks and workspaces still name that place"
+        return failed(found, "landlane doctor --fix")
+    moved = follow_move(repo, former)
+    if load_installed_hooks(repo.common_dir) is not None:
+        clones = [one.path for one in list_open(repo) if one.kind == CLONE]
+        install_git_hooks(repo.home, clones)
+        moved.insert(0, "git hooks")
+    return fixed(f"moved here from {place}; followed: {', '.join(moved) or 'nothing to change'}")
+
+
+def check_landings(repo: Repository, is_fixing: bool) -> Check:
+    """Check for landings whose process was killed; with `is_fixing`, run the queue in the background."""
+    lost = [landing.id for landing in list_unattended(repo)]
+    if not lost:
+        return passed("none is without a process")
+    if is_fixing:
+        trouble = start_queue_runner(repo)
+        return failed(trouble) if trouble else fixed(f"the queue runs again for {', '.join(lost)}")
+    found = f"{', '.join(lost)}: the process that ran the queue was killed"
+    return failed(found, "take over: landlane queue run --drain")
 
 
 def check_locks(repo: Repository, is_fixing: bool) -> Check:

@@ -161,6 +161,10 @@ VALUES (:repository, :boot_id, :namespace, :pid, :started, :session);
 SELECT holder, agent, token, until, boot_id, namespace, pid, started FROM runners
 WHERE repository = :repository AND name = :name;
 
+-- runner_get: who runs it
+SELECT holder, agent, token, until, boot_id, namespace, pid, started FROM runners
+WHERE repository = :repository AND name = :name;
+
 -- runner_put: set who runs it
 INSERT INTO runners (repository, name, holder, agent, token, until, boot_id, namespace, pid, started)
 VALUES (:repository, :name, :holder, :agent, :token, :until, :boot_id, :namespace, :pid, :started)

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from landlane.platform.process import Process
     from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Transaction
+    from landlane.store.interface import Snapshot, Transaction
+    from landlane.values import Row
 
 
 _POLL_SECONDS = 1.0  # the end of a killed process wakes no listener
@@ -157,6 +158,16 @@ def end_runner_in(tx: Transaction, lease: RunnerLease) -> bool:
     return True
 
 
+def is_runner_lost(repo: Repository, name: str) -> bool:
+    """Return whether the process that has the lease died, or was silent for too long."""
+
+    def look(snapshot: Snapshot) -> bool:
+        row = snapshot.one("runner_get", name=name)
+        return row is not None and bool(row["holder"]) and _is_over(repo, _runner_from(row), snapshot.now)
+
+    return repo.store.view(look)
+
+
 @value
 class _Runner:
     """The process that has the lease, as the store knows it."""
@@ -172,6 +183,10 @@ def _lock_runner(tx: Transaction, name: str) -> _Runner | None:
     row = tx.one("runner_lock", name=name)
     if row is None or not row["holder"]:
         return None
+    return _runner_from(row)
+
+
+def _runner_from(row: Row) -> _Runner:
     process = process_from_row(row)
     return _Runner(agent=row["agent"], token=row["token"], until=row["until"], process=process)
 

@@ -52,7 +52,7 @@ from landlane.setup.install_git_hooks import (
     install_git_hooks,
     remove_git_hooks,
 )
-from landlane.setup.plan import InitOptions, InitPlan, InitResult, Remaining
+from landlane.setup.plan import InitOptions, InitPlan, InitResult
 from landlane.setup.propose_settings import UNKNOWN_ID, missing_checks, settings_text
 from landlane.values import replace
 from landlane.version import install_command
@@ -106,6 +106,7 @@ def plan_init(cwd: str, options: InitOptions | None = None) -> InitPlan:
         is_new=not has_state(state),
         trust=trust_needed(env, changes) if options.has_trust and "codex" in names else "",
         git_hooks=git_hooks,
+        has_git=bool(checkout.common_dir),
         branch=branch,
         consequence=_consequence(checkout, changes, branch, has_new_hooks=bool(git_hooks)),
         unprotected=tuple(_unprotected(names, checkout.root, changes)),
@@ -137,6 +138,8 @@ def _target_branch(checkout: Checkout) -> str:
 
 def _consequence(checkout: Checkout, changes: ChangePlan, branch: str, *, has_new_hooks: bool) -> str:
     """Return from when on only the landing queue moves the target branch, if the plan brings that about."""
+    if not checkout.common_dir:
+        return "This folder is not in git: no workspaces, commits or landing. To have them: git init"
     if not branch:
         return ""
     guard = f"{branch} changes only through `landlane land`."
@@ -333,29 +336,6 @@ def _undo(plan: InitPlan, on_step: Callable[[str], None]) -> InitResult:
     if now.limits:
         remove_own_limits(home)
     return InitResult(lines=tuple(replace(now, test_checkouts=tuple(removed)).lines))
-
-
-def remaining_after_undo(cwd: str) -> Remaining:
-    """Return what undo leaves: the state with its history, workspaces and branches."""
-    checkout = find_checkout(cwd)
-    home = checkout.home_checkout
-    branches = try_git_output(home, "for-each-ref", "--format=%(refname)", "refs/heads/landlane/")
-    entries, workspaces = 0, 0
-    if os.path.isdir(checkout.state_folder):
-        with contextlib.suppress(StoreError):
-            repo = open_repository(checkout.root)
-            try:
-                rows = repo.store.view(lambda snapshot: snapshot.all("entry_count"))
-                entries = sum(row["entries"] for row in rows)
-                workspaces = len(list_workspaces(repo, (OPEN,)))
-            finally:
-                repo.close()
-    return Remaining(
-        folder=checkout.state_folder if os.path.isdir(checkout.state_folder) else "",
-        entries=entries,
-        workspaces=workspaces,
-        branches=len(branches.splitlines()) if checkout.common_dir else 0,
-    )
 
 
 def _old_settings_removal(checkout: Checkout) -> FileChange | None:

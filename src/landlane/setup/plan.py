@@ -47,12 +47,36 @@ class InitResult:
 
 @value
 class Remaining:
-    """What `init --undo` leaves: the state folder with its journal, open workspaces and our branches."""
+    """What `init --undo` leaves: the state with its journal, workspaces, branches, saved work, settings."""
 
     folder: str
     entries: int
-    workspaces: int
-    branches: int
+    workspaces: tuple[str, ...] = ()  # paths
+    branches: tuple[str, ...] = ()  # refs
+    saved: int = 0  # refs with saved work
+    settings: tuple[str, ...] = ()  # of git, that are ours
+
+    @property
+    def is_any(self) -> bool:
+        """Whether anything is left."""
+        return any((self.folder, self.workspaces, self.branches, self.saved, self.settings))
+
+
+@value
+class Kept:
+    """Something that `init --undo --purge` leaves, and why."""
+
+    kind: str
+    name: str
+    why: str
+
+
+@value
+class Purged:
+    """What `init --undo --purge` removed and what it left."""
+
+    removed: tuple[str, ...]
+    kept: tuple[Kept, ...]
 
 
 @value
@@ -68,6 +92,7 @@ class InitPlan:
     trust: str = ""
     git_hooks: str = ""
     is_undo: bool = False
+    has_git: bool = True
     branch: str = ""  # the target branch
     consequence: str = ""  # for the target branch
     test_checkouts: tuple[str, ...] = ()  # checkouts of the landing queue, which undo removes

@@ -52,6 +52,8 @@ class Overview:
     landings: int = 0
     pool_paused: str = ""
     queue_paused: str = ""
+    moved_from: str = ""  # where the repository was before it was moved
+    unattended: Sequence[str] = ()  # landings whose process was killed
     red: str = ""  # why the target branch itself fails its checks
     red_lines: Sequence[str] = ()  # of the output of the check
 

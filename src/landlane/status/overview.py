@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 
 from landlane.claims.take import list_claims
 from landlane.gates.records import list_gates
 from landlane.inbox.items import find_waiting
 from landlane.landing.model import OPEN, QueueState
+from landlane.landing.unattended import list_unattended
 from landlane.sessions.join import live_sessions
 from landlane.status.next_steps import Overview
 from landlane.store import records
@@ -15,6 +17,7 @@ from landlane.tasks.attempts import running_attempts
 from landlane.tasks.model import DEAD, FAILED, IN_PROGRESS, READY, TaskState
 from landlane.tasks.records import list_tasks
 from landlane.tasks.worker_pool import get_pool
+from landlane.workspaces.moved import find_former_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,6 +50,8 @@ def read_overview(repo: Repository, me: Session | None = None) -> Overview:
         landings=len(landings),
         pool_paused=get_pool(repo).paused,
         queue_paused=next((str(queue["reason"]) for queue in paused if queue["code"] != "TARGET_RED"), ""),
+        moved_from=os.path.dirname(find_former_place(repo)),
+        unattended=tuple(landing.id for landing in list_unattended(repo)),
         red=next(iter(failing), "") or next(red, ""),
         red_lines=next((one["failing"]["lines"] for one in queues if one.get("failing")), ()),
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from landlane.tasks.worker_pool import get_pool
-from landlane.units import count, rough_duration
+from landlane.text import home_path
+from landlane.units import count, join_words, rough_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +20,13 @@ _SIGNED_OUT = ("login", "log in", "api key", "sign in", "unauthorized", "authent
 def trouble_lines(repo: Repository, overview: Overview, now: int) -> list[str]:
     """Return each trouble as lines: what is wrong, what it cost, and the commands that end it."""
     lines: list[str] = []
+    if overview.moved_from:
+        lines += [f"✗ This repository was moved here from {home_path(overview.moved_from)}."]
+        lines += ["  Its git hooks and workspaces still name that place:", "    landlane doctor --fix"]
+    if overview.unattended:
+        named = join_words(overview.unattended)
+        lines += [f"✗ The process that ran the landing queue was killed; waiting: {named}."]
+        lines += ["  Take over, whoever you are:", "    landlane queue run --drain"]
     if overview.red:
         lines += [
             f"✗ {overview.red}",

@@ -38,6 +38,18 @@ class RemainingState(TypedDict):
     entries: int
     workspaces: int
     branches: int
+    workspace_paths: list[str]
+    branch_names: list[str]
+    saved: int
+    git_settings: list[str]
+
+
+class KeptThing(TypedDict):
+    """What `init --undo --purge` leaves, and why."""
+
+    kind: str
+    name: str
+    why: str
 
 
 class DemoFigures(TypedDict):
@@ -105,6 +117,8 @@ class InitAnswer(Answer):
     unprotected: list[str]
     notes: NotRequired[list[str]]
     remaining: NotRequired[RemainingState]
+    purged: NotRequired[list[str]]
+    kept: NotRequired[list[KeptThing]]
     plan: NotRequired[list[str]]
     steps: NotRequired[list[InitStep]]
 

@@ -14,16 +14,20 @@ COMMANDS = (
         flag("--no-clients", "Set up no coding client"),
         flag("--no-trust", "Do not ask Codex to trust its hooks"),
         flag("--undo", "Remove what init wrote and restore what it changed"),
+        flag("--purge", "With --undo: also remove the state and what holds no work"),
         details=(
             "Finds the coding clients on this machine and writes their hooks, AGENTS.md, RULES.md "
             "and landlane.toml. Shows a plan first and asks; safe to repeat. Every file it changes "
-            "is saved first, and --undo restores it byte for byte. The state with its history stays."
+            "is saved first, and --undo restores it byte for byte. The state with its history, "
+            "workspaces and branches stay unless you add --purge, which keeps unmerged branches and saves "
+            "uncommitted work first."
         ),
         examples=(
             "landlane init",
             "landlane init --dry-run",
             "landlane init --yes --client claude --client codex",
             "landlane init --undo",
+            "landlane init --undo --purge",
         ),
     ),
     command(
