@@ -210,7 +210,7 @@ def test_a_task_that_cannot_start_is_reported_and_left(
 
     def run(before: Callable[[], object] = lambda: None) -> str:
         fork_server = ForkServer(
-            [sys.executable, "-m", "landlane.cli.supervisor_server"], str(works.root), common
+            [sys.executable, "-P", "-m", "landlane.cli.supervisor_server"], str(works.root), common
         )
         orchestrator = Orchestrator(repo, RunRequest(workers=1), fork_server, lambda *_: None)
         before()
@@ -240,7 +240,7 @@ def test_a_run_waits_for_its_store(works: WorkerTestbed, monkeypatch: pytest.Mon
     monkeypatch.chdir(works.root)
     common = {"folder": str(works.root)}
     fork_server = ForkServer(
-        [sys.executable, "-m", "landlane.cli.supervisor_server"], str(works.root), common
+        [sys.executable, "-P", "-m", "landlane.cli.supervisor_server"], str(works.root), common
     )
     seen: list[RunStatus] = []
 
@@ -266,7 +266,7 @@ def test_a_task_unblocked_by_others_is_started(works: WorkerTestbed, monkeypatch
     monkeypatch.chdir(works.root)
     common = {"folder": str(works.root)}
     fork_server = ForkServer(
-        [sys.executable, "-m", "landlane.cli.supervisor_server"], str(works.root), common
+        [sys.executable, "-P", "-m", "landlane.cli.supervisor_server"], str(works.root), common
     )
     repo = open_repository(str(works.root)).require_git(lambda _: None)
 

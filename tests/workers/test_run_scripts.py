@@ -159,3 +159,20 @@ def test_from_nothing_to_the_first_landed_task_takes_five_commands(repository: P
     assert ended.out.startswith("1 landed in ")
     assert shell.git("show", "main:hours.md") == "# Opening hours\n"
     assert len((repository / "landlane.toml").read_text().splitlines()) <= 3
+
+
+@pytest.mark.promise(
+    "run.ignores-modules", "Files of the repository named like Python modules are never imported by a run."
+)
+def test_a_file_named_queue_neither_breaks_a_run_nor_is_executed(scripts: Works) -> None:
+    executed = scripts.root.parent / "executed"
+    for name in ("queue.py", "selectors.py", "json.py"):
+        (scripts.root / name).write_text(f"open({str(executed)!r}, 'w')\nraise SystemExit('imported')\n")
+    scripts.git("add", "--all")
+    scripts.git("commit", "--quiet", "-m", "Add modules")
+    task = add(scripts, "echo a > a.md", "--path", "a.md")
+
+    scripts.run("--", "./do.sh")
+
+    assert scripts.states()[task] == "done"
+    assert not executed.exists()

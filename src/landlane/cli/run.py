@@ -182,7 +182,7 @@ def _run(call: CommandCall, request: RunRequest) -> int:
     if preflight.checks and not call.terminal.is_quiet:
         view.note(preflight_text(preflight, request.workers, is_live=isinstance(view, LiveView)))
     common = {"folder": call.cwd, "command": list(request.command)}
-    fork_server = ForkServer([sys.executable, "-m", "landlane.cli.supervisor_server"], call.cwd, common)
+    fork_server = ForkServer([sys.executable, "-P", "-m", "landlane.cli.supervisor_server"], call.cwd, common)
     orchestrator = Orchestrator(repo, request, fork_server, view.on_event)
     _handle_signals(orchestrator)
     with view:

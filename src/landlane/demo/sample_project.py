@@ -159,12 +159,12 @@ role = "code"
 backoff = "200ms"
 
 [agents.python]
-command = ["{python}", "-m", "landlane.demo.python_worker"]
+command = ["{python}", "-P", "-m", "landlane.demo.python_worker"]
 protocol = "messages"
 heartbeat = "30s"
 
 [agents.dreamer]                # given up sooner
-command = ["{python}", "-m", "landlane.demo.python_worker"]
+command = ["{python}", "-P", "-m", "landlane.demo.python_worker"]
 protocol = "messages"
 heartbeat = "3s"
 

@@ -88,11 +88,11 @@ class DemoRun:
         self, module: str, *words: str, cwd: str, environment: Mapping[str, str] | None = None
     ) -> Child:
         """Start a Python module of the demo."""
-        return self.start([sys.executable, "-m", module, *words], cwd, environment=environment)
+        return self.start([sys.executable, "-P", "-m", module, *words], cwd, environment=environment)
 
     def serve(self, module: str, *words: str, cwd: str) -> None:
         """Start a service that the others need; it is ended after all of them."""
-        command = (sys.executable, "-m", module, *words)
+        command = (sys.executable, "-P", "-m", module, *words)
         with open(os.devnull, "r+b") as null:
             streams = (null.fileno(), null.fileno(), null.fileno())
             self._services.append(Child(command, cwd=cwd, streams=streams))

@@ -74,7 +74,7 @@ class Person:
         leader, follower = pty.openpty()
         try:
             child = Child(
-                [sys.executable, "-m", "landlane", *words],
+                [sys.executable, "-P", "-m", "landlane", *words],
                 cwd=self._root,
                 environment=self._environment,
                 streams=(follower, follower, follower),

@@ -71,7 +71,7 @@ class DemoWorker:
     def _run_landlane(self, *words: str) -> str:
         if not self._is_coordinated:
             return ""
-        result = Child([sys.executable, "-m", "landlane", *words], cwd=self.folder).wait(_LIMIT_SECONDS)
+        result = Child([sys.executable, "-P", "-m", "landlane", *words], cwd=self.folder).wait(_LIMIT_SECONDS)
         if result.exit_code:
             error = result.stderr.strip()[-500:]
             raise TaskFailed(f"landlane {words[0]} ended with {result.exit_code}: {error}")

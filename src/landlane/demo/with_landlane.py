@@ -95,7 +95,7 @@ def _fill_queue(run: DemoRun, root: str, tasks: Sequence[DemoTask]) -> None:
 
 def _start_orchestrator(run: DemoRun, root: str, place: str) -> Child:
     """Start `landlane run` as a person does, with its display on a terminal."""
-    words = [sys.executable, "-m", "landlane", "run", "--until-empty"]
+    words = [sys.executable, "-P", "-m", "landlane", "run", "--until-empty"]
     with open(os.path.join(place, "run.log"), "ab") as log, open(os.devnull, "rb") as null:
         streams = (null.fileno(), log.fileno(), 2 if run.has_terminal else log.fileno())
         return run.start(words, root, environment={"LANDLANE_AGENT": "lead"}, streams=streams)

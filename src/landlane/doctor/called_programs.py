@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MOST_TEXT = 100_000
 _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh"))
 _INTERPRETER = re.compile(r"(python|node|ruby|perl|bash|sh|dash|zsh|ksh)[0-9.]*")
-_FLAGS = frozenset(("-I", "-S", "-E", "-s", "-u", "-B", "-O", "-q"))  # of Python, without a value
+_FLAGS = frozenset(("-I", "-P", "-S", "-E", "-s", "-u", "-B", "-O", "-q"))  # of Python, without a value
 _ARRAY = re.compile(r"\w\+?=\(")
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\+?=)(.*)", re.DOTALL)
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
