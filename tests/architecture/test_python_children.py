@@ -1,4 +1,4 @@
-"""Every Python child that runs a module starts with -P or -I: the current folder must not be imported from."""
+"""A Python child that runs a module starts with -P or -I, so it imports nothing from the current folder."""
 
 from __future__ import annotations
 
