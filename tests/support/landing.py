@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.sessions.model import Session
 
-SETTINGS = "[landing]\nchecks = {checks}\nresident = false\n{more}\n"
+# Checks may write beside the repository, where tests look for what they noted.
+SETTINGS = '[landing]\nchecks = {checks}\nresident = false\nsandbox.write = [".."]\n{more}\n'
 
 
 class LandingTestbed:

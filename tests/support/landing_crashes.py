@@ -49,6 +49,7 @@ class CrashTestbed:
         self.tested_file = repository.parent / "tested"
         self.tips: list[str] = []
         check = f"{first}; test ! -e red.txt && git rev-parse 'HEAD^{{tree}}' >> {self.tested_file}"
+        more = f'sandbox.write = ["{self.tested_file.parent}"]\n{more}'
         settings = f'[landing]\nresident = false\nchecks = [{{ name = "test", run = "{check}" }}]\n{more}'
         (repository / "landlane.toml").write_text(settings, encoding="utf-8")
         git_line(repository, "add", "landlane.toml")

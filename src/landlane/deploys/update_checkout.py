@@ -31,6 +31,7 @@ from landlane.git.target import find_target
 from landlane.git.tree_diff import find_untracked_in_the_way, list_changed_paths
 from landlane.landing.combine import merge_files_by_kind
 from landlane.processes.child import Child
+from landlane.sandbox.sandboxed_check import CheckCommand, CheckPlaces, run_sandboxed_check
 from landlane.settings.model import LandingCheck
 from landlane.tasks.git_evidence import CheckRun
 from landlane.tasks.model import branch_of
@@ -268,7 +269,7 @@ def _run_check(repo: Repository, check: LandingCheck, on_tick: Tick) -> dict[str
     while True:
         runs += 1
         limit_ms = check.limit_ms or repo.settings.landing.check_limit_ms
-        checked = run_shell(check.run, repo.checkout.root, limit_ms / 1000, on_tick)
+        checked = _run_sandboxed(repo, check.run, limit_ms / 1000, on_tick)
         has_passed = not checked.exit_code and not checked.is_late
         if has_passed or runs > check.retries:
             output = checked.output[-_TAIL:]
@@ -290,6 +291,23 @@ def _task_check(repo: Repository, branch: str) -> str:
         return get_task(repo, task_id).check
     except Malformed:  # the branch only looks like that of a task
         return ""
+
+
+def _run_sandboxed(repo: Repository, command: str, limit_seconds: float, on_tick: Tick) -> CheckRun:
+    """Run a check in this checkout, as the landing queue would: what came with the update is not ours."""
+    checkout = repo.checkout.root
+    without = [name for name in os.environ if name.startswith(("LANDLANE_", "GIT_"))]
+    run = CheckCommand(
+        words=("/bin/sh", "-c", command),
+        path=checkout,
+        environment={},
+        limit_seconds=limit_seconds,
+        without=without,
+    )
+    places = CheckPlaces(root=repo.home.root, common_dir=repo.common_dir, state_folder=repo.state_folder)
+    ended = run_sandboxed_check(repo.settings, places, run, on_tick)
+    output = (ended.stdout + ended.stderr).replace("\0", "\ufffd")
+    return CheckRun(exit_code=ended.exit_code, output=output, is_late=ended.has_timed_out)
 
 
 def run_shell(

@@ -19,6 +19,7 @@ from landlane.git.remove_checkout import list_worktrees, remove_checkout, remove
 from landlane.git.run import run_git
 from landlane.git.target import commit_at, find_target, is_ancestor
 from landlane.processes.tree import CHECK_MARK, kill_marked
+from landlane.sandbox.sandboxed_check import CheckPlaces
 from landlane.workspaces.locate import workspaces_folder
 from landlane.workspaces.prepare import prepare
 
@@ -236,7 +237,11 @@ class CleanCheckout:
                 raise self._error(commit, trouble)
             prepare(
                 self._settings,
-                self._repo.home.root,
+                CheckPlaces(
+                    root=self._repo.home.root,
+                    common_dir=self._repo.common_dir,
+                    state_folder=self._repo.state_folder,
+                ),
                 self.path,
                 self.environment,
                 self._repo.report,

@@ -107,7 +107,6 @@ def enqueue(repo: Repository, session: Session, submission: Submission) -> tuple
             role=author.role,  # of its task, unless a worker handed it back and it was checked then
             attempt=task.attempt if task is not None else 0,
             reason=submission.gate,
-            is_guest=repo.is_guest,
             **fields,
         )
         _give_claims_to_entry(tx, repo, holder, landing, patterns, claims)

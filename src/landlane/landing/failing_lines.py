@@ -30,6 +30,9 @@ _CAUSE = re.compile(
     r"|^(?:error|fatal error)(?:\[\w+\])?: "
     r"|^make: \*\*\* No rule"
 )
+# What a check could not do in its sandbox (see `sandbox/refusals.py`).
+_REFUSED = re.compile(r"^the sandbox refused ")
+_MAX_REFUSED = 2
 # The count at the end.
 _SUMMARY = re.compile(
     r"^=*\s*(?P<pytest>\d+ (?:failed|errors?)\b.* in [\d.]+ ?s)(?: \([\d:]+\))?\s*=*$"
@@ -46,7 +49,8 @@ def failing_lines(output: str) -> list[str]:
     tests = _matches(_TEST, lines)[:_MAX_TESTS]
     summary = _matches(_SUMMARY, lines)[-1:]
     causes = list(dict.fromkeys(line for line in lines if _CAUSE.match(line)))
-    found = [*tests, *causes[: _MAX_LINES - len(tests) - len(summary)], *summary]
+    refused = [line for line in lines if _REFUSED.match(line)][:_MAX_REFUSED]
+    found = [*tests, *causes[: _MAX_LINES - len(tests) - len(summary) - len(refused)], *summary, *refused]
     return found if tests or causes else lines[-_LAST:]
 
 

@@ -45,6 +45,7 @@ class LandingJson(TypedDict):
     approved_by: str | None
     unidentified: list[str]
     flaky: list[str]
+    sandbox: str | None
     notes: list[str]
     bounce_task: str | None
     submitted_at: Time

@@ -85,7 +85,6 @@ class BatchLander:
         """
         if has_own_checks:
             return self._land_by_own_checks(tip, batch)
-        self._checks.is_sandboxed = any(landing.is_guest for landing in batch)  # for what is generated
         chain, ended = self._merge_batch(tip, batch)
         if not chain:
             return ended
@@ -142,7 +141,10 @@ class BatchLander:
             else:
                 self._reject_conflict(landing, outcome, tip)
             ended += 1
-        merges = {one.landing.id: records.EntryMerge(base=one.before, notes=one.notes) for one in chain}
+        sandbox = self._checks.confinement
+        merges = {
+            one.landing.id: records.EntryMerge(base=one.before, notes=one.notes, sandbox=sandbox) for one in chain
+        }
         records.record_merges(self._repo, self._mover.lease, merges)
         self._on_step("merged")
         return chain, ended
@@ -200,10 +202,7 @@ class BatchLander:
             self._on_check(ids, name)
             self._on_step("checking")
 
-        is_sandboxed = any(candidate.landing.is_guest for candidate in chain)
-        result = self._check_tree(
-            chain[-1].commit, chain[-1].tree, paths, on_check, is_sandboxed=is_sandboxed
-        )
+        result = self._check_tree(chain[-1].commit, chain[-1].tree, paths, on_check)
         self._on_step("tested")
         return result
 
@@ -215,16 +214,14 @@ class BatchLander:
         on_check: Callable[[str, Sequence[CheckRun]], None] = lambda _, __: None,
         *,
         rerun_failed: bool = False,
-        is_sandboxed: bool = False,
     ) -> CheckResult:
-        self._checks.is_sandboxed = is_sandboxed
         validators = validators_for(self._repo, self._settings, paths)
         rerun_failed = rerun_failed or self._is_rechecking
         return self._checks.check(commit, tree, validators, on_check, rerun_failed=rerun_failed)
 
     def _passes(self, commit: str, landing: Landing) -> bool:
         tree = trials.tree_of(self._repo.home, commit)
-        return self._check_tree(commit, tree, landing.paths, is_sandboxed=landing.is_guest).is_green
+        return self._check_tree(commit, tree, landing.paths).is_green
 
     def _bisect(self, chain: Sequence[Candidate]) -> int:
         """Find the entry that makes a chain fail, and land the others; return how many ended.

@@ -107,7 +107,7 @@ class Landing:
     flaky: list[str] = []  # noqa: RUF012 - never changed
     notes: list[str] = []  # noqa: RUF012 - never changed
     bounce_task: str = ""
-    is_guest: bool = False  # submitted from a sandbox: its checks run in one, too
+    sandbox: str = ""  # what confined its checks, and what the settings opened to them
     is_settled: bool = False
     is_integrated: bool = False
     ended_at: int = 0

@@ -33,6 +33,7 @@ class EntryMerge:
 
     base: str
     notes: tuple[str, ...] = ()
+    sandbox: str = ""
 
 
 def read_landings(snapshot: Snapshot, states: Sequence[str] = OPEN) -> list[Landing]:
@@ -202,7 +203,7 @@ def record_merges(repo: Repository, lease: RunnerLease, merges: Mapping[str, Ent
         for landing_id, merge in merges.items():
             landing = lock_landing(tx, landing_id)
             if landing.state == TESTING:
-                changed = replace(landing, base=merge.base, resolved=list(merge.notes))
+                changed = replace(landing, base=merge.base, resolved=list(merge.notes), sandbox=merge.sandbox)
                 records.put_without_entry(tx, NOUN, as_dict(changed))
 
     repo.store.change(work, is_durable=False)

@@ -1,4 +1,4 @@
-"""Run the declared checks on a tree, in the test checkout of the queue, and save their results."""
+"""Run the declared checks on a tree, sandboxed in the test checkout of the queue, and save their results."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from landlane.landing.clean_checkout import CleanCheckout
 from landlane.landing.failing_lines import failing_lines
 from landlane.landing.model import MAX_OUTPUT_CHARS, CheckRun
 from landlane.landing.records import find_check_result, get_queue, save_check_result
-from landlane.processes.check_child import CheckChild
 from landlane.processes.tree import CHECK_MARK, kill_marked
-from landlane.sandbox.model import Sandbox
-from landlane.sandbox.sandboxed_check import run_sandboxed_check
+from landlane.sandbox.sandboxed_check import (
+    CheckCommand,
+    CheckPlaces,
+    describe_confinement,
+    run_sandboxed_check,
+)
 from landlane.settings.model import LandingCheck
 from landlane.units import exact_duration
 from landlane.values import as_dict, replace, value
@@ -66,7 +69,8 @@ class CheckRunner:
         self._recheck_before = get_queue(repo, target).recheck_before
         self._checkout = CleanCheckout(repo, settings, target, on_tick)
         self._results: dict[tuple[str, str], CheckResult] = {}  # of this runner, by tree and check
-        self.is_sandboxed = False  # whether a sandboxed caller made what is checked
+        self._confined_by = settings  # a branch never opens the sandbox that it is checked in
+        self.confinement = describe_confinement(settings)  # for the record of a landing
 
     def use(self, settings: Settings) -> None:
         """Judge by the checks of these settings from now on."""
@@ -119,12 +123,8 @@ class CheckRunner:
         *,
         rerun_failed: bool,
     ) -> CheckResult:
-        key = digest(f"{check.run}\0{check.retries}")[:32]
-        if self.is_sandboxed:
-            passed, _ = _parse_result(find_check_result(self._repo, tree, key))
-            if passed is not None and passed.is_green:
-                return passed
-            key = digest(f"{key}\0sandboxed")[:32]  # it may fail only there
+        opened = as_dict(self._confined_by.landing.sandbox)  # what fails in one sandbox may pass in another
+        key = digest(f"{check.run}\0{check.retries}\0{json.dumps(opened, sort_keys=True)}")[:32]
         if rerun_failed and (tree, key) in self._results:
             return self._results[tree, key]
         saved, saved_at = _parse_result(find_check_result(self._repo, tree, key))
@@ -184,37 +184,20 @@ class CheckRunner:
         """
         self._checkout.go_to(commit)
         started = time.monotonic()
-        words = ["/bin/sh", "-c", command]
-        path, environment = self._checkout.path, self._checkout.environment
+        repo = self._repo
+        run = CheckCommand(
+            words=("/bin/sh", "-c", command),
+            path=self._checkout.path,
+            environment=self._checkout.environment,
+            limit_seconds=limit_ms / 1000,
+            without=_REMOVED_VARIABLES,
+        )
+        places = CheckPlaces(root=repo.home.root, common_dir=repo.common_dir, state_folder=repo.state_folder)
         try:
-            if self.is_sandboxed:
-                ended = self._run_sandboxed(words, limit_ms)
-            else:
-                child = CheckChild(words, cwd=path, environment=environment, without=_REMOVED_VARIABLES)
-                ended = child.wait(limit_ms / 1000, self._on_tick)
+            ended = run_sandboxed_check(self._confined_by, places, run, self._on_tick)
             return ended, round((time.monotonic() - started) * 1000)
         finally:
             kill_marked(CHECK_MARK, self._checkout.path)  # in case that it has killed its reaper
-
-    def _run_sandboxed(self, words: Sequence[str], limit_ms: int) -> ChildResult:
-        """Run a check that cannot read the state, and can write only in the test checkout."""
-        repo, path = self._repo, self._checkout.path
-        sandbox = Sandbox(
-            writable=(path,),
-            scratch="",
-            readable=(repo.home.root, repo.common_dir, path),
-            hidden=(repo.state_folder,),
-        )
-        return run_sandboxed_check(
-            words,
-            sandbox,
-            cwd=path,
-            required=self._settings.sandbox.required,
-            environment=self._checkout.environment,
-            without=_REMOVED_VARIABLES,
-            limit_seconds=limit_ms / 1000,
-            on_tick=self._on_tick,
-        )
 
     def _files_changed_by_check(self, commit: str) -> list[str] | None:
         """Return the tracked files that a check changed, with HEAD if it moved; None if git fails."""

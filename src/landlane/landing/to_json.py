@@ -46,6 +46,7 @@ def landing_json(landing: Landing, eta_ms: int | None = None) -> LandingJson:
         "approved_by": landing.approved_by or None,
         "unidentified": landing.unidentified,
         "flaky": landing.flaky,
+        "sandbox": landing.sandbox or None,
         "notes": landing.notes,
         "bounce_task": landing.bounce_task or None,
         "submitted_at": rfc3339(landing.submitted_at),

@@ -102,7 +102,7 @@ class Child:
         tick_at = time.monotonic() + _TICK_SECONDS
         end_at = deadline
         has_ended = False
-        with selectors.DefaultSelector() as selector, self._end_event() as end_event:
+        with selectors.DefaultSelector() as selector, self.end_event() as end_event:
             if end_event is not None:
                 selector.register(end_event, selectors.EVENT_READ)
             for tail in tails:
@@ -124,7 +124,7 @@ class Child:
         return has_ended or self._process.poll() is not None
 
     @contextlib.contextmanager
-    def _end_event(self) -> Generator[int | None]:
+    def end_event(self) -> Generator[int | None]:
         """Yield a descriptor that becomes readable when the child has ended."""
         try:
             handle = os.pidfd_open(self.pid)

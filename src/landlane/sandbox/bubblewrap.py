@@ -18,6 +18,7 @@ BWRAP_VARIABLE = "LANDLANE_BWRAP"
 _PRIVATE = ("/run", "/var/run", "/tmp", "/var/tmp")  # noqa: S108 - the folders themselves are meant
 # Parts of /run that must stay visible: the name resolver, and all programs of some distributions.
 _NEEDED = ("/etc/resolv.conf", "/run/current-system", "/run/wrappers", "/run/opengl-driver")
+_PRIVATE_NETWORK = ("--unshare-net",)
 _NAMESPACES = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--die-with-parent", "--cap-drop", "ALL")
 
 
@@ -27,13 +28,20 @@ def find_bubblewrap() -> str:
     return os.path.abspath(found) if (found := shutil.which(named or "bwrap")) else ""
 
 
-def trial_command(bwrap: str) -> list[str]:
-    """Return a command that tries every feature a sandbox needs from bubblewrap."""
-    return [bwrap, *_base(), *_NAMESPACES, "--new-session", "--", bwrap, "--version"]
+def trial_command(bwrap: str, *, has_private_network: bool) -> list[str]:
+    """Return a command that tries the features a sandbox needs from bubblewrap."""
+    network = _PRIVATE_NETWORK if has_private_network else ()
+    return [bwrap, *_base(), *_NAMESPACES, *network, "--new-session", "--", bwrap, "--version"]
 
 
 def wrap_command(
-    bwrap: str, sandbox: Sandbox, command: list[str], cwd: str, *, has_terminal: bool = False
+    bwrap: str,
+    sandbox: Sandbox,
+    command: list[str],
+    cwd: str,
+    *,
+    has_private_network: bool,
+    has_terminal: bool = False,
 ) -> list[str]:
     """Return the command that runs `command` with all files read-only except those of its own folders."""
     words = [bwrap, *_base()]
@@ -43,6 +51,8 @@ def wrap_command(
         if os.path.isdir(path):
             words += ["--remount-ro", path]  # last: mounts inside of it need their mount points
     words += _NAMESPACES
+    if has_private_network:
+        words += _PRIVATE_NETWORK
     if not has_terminal:
         words.append("--new-session")
     return [*words, "--chdir", cwd, "--", *command]
@@ -60,11 +70,12 @@ _EMPTY, _READ, _WRITE, _COVER = "1 empty", "2 read", "3 write", "4 cover"
 def _mounts(sandbox: Sandbox) -> set[tuple[int, str, str]]:
     """Return every mount as (depth, path, how)."""
     empty = [path for path in _PRIVATE if os.path.isdir(path) and not os.path.islink(path)]
+    empty = [path for path in empty if path not in sandbox.writable]
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     needed = [*map(os.path.realpath, _NEEDED), sys.prefix, sys.base_prefix, package]
     covered = [*empty, *sandbox.hidden]
-    shown = [path for path in needed if _is_below_any(path, empty)]
-    shown += [path for path in sandbox.readable if _is_below_any(path, covered)]
+    shown = [path for path in needed if _is_below_any(path, covered)]
+    shown += [path for path in sandbox.readable if path in covered or _is_below_any(path, covered)]
     for path in sandbox.sockets_visible:
         if _is_below_any(path, covered):
             # The folder where possible: the socket is replaced when its server restarts.

@@ -26,6 +26,8 @@ ABI_UNIX = 9  # unix sockets by path
 
 _MOUNTS = "bubblewrap (read-only mounts)"
 _PIDS = "bubblewrap (pid namespace)"
+_IPC = "bubblewrap (ipc namespace, private /dev/shm)"
+_NETWORK = "bubblewrap (network namespace)"
 _LANDLOCK = "landlock"
 _FILTER = "seccomp"
 _NO_FILTER = "no seccomp filter for this machine"
@@ -37,6 +39,7 @@ _BUBBLEWRAP = {
     Promise.SIGNALS: _PIDS,
     Promise.LIMITS: _PIDS,
     Promise.TRACE: _PIDS,
+    Promise.SHARED_MEMORY: _IPC,
     Promise.ENVIRONMENT: _PIDS,
     Promise.TREE: _PIDS,
 }
@@ -111,30 +114,55 @@ def _tree(backend: Backend, _: Sandbox) -> Finding:
     return _open("what drops its environment and its parents is not found again")
 
 
+def refuses_new_unix_sockets(backend: Backend, sandbox: Sandbox) -> bool:
+    """Return whether the filter refuses new unix sockets, because nothing else keeps it from those of others.
+
+    Pairs of connected sockets are not refused.
+    """
+    if not sandbox.refuses_unix_sockets() or not backend.has_filter:
+        return False
+    return backend.landlock_abi < (ABI_SCOPE if backend.bwrap else ABI_UNIX)
+
+
+def has_private_network(backend: Backend, sandbox: Sandbox) -> bool:
+    """Return whether it gets a network of its own, in which there is only its loopback."""
+    return not sandbox.network and bool(backend.bwrap) and backend.has_private_network
+
+
+def _shared_memory(backend: Backend, sandbox: Sandbox) -> Finding:
+    if refuses_new_unix_sockets(backend, sandbox):
+        return _open("files in /dev/shm are shared; System V memory, semaphores and queues are refused")
+    return _open("memory of System V and in /dev/shm is shared; bubblewrap would separate it")
+
+
 def _sockets(backend: Backend, sandbox: Sandbox) -> Finding:
-    if sandbox.refuses_unix_sockets() and backend.has_filter:
+    if refuses_new_unix_sockets(backend, sandbox):
         return _held(_FILTER)
     if backend.bwrap:
-        late = "one that appears later outside of /run and temporary folders is within reach"
+        late = "one that appears later outside of home, /run and temporary folders is within reach"
         return _held("bubblewrap (covered by mounts)", late)
-    if backend.landlock_abi >= ABI_UNIX:
+    if backend.landlock_abi >= ABI_UNIX and not sandbox.unix_sockets:
         return _held(_LANDLOCK)
     if sandbox.unix_sockets:
-        return _free("its role may use unix sockets")
+        return _free("the settings open unix sockets")
     return _too_old(
         backend, ABI_UNIX, "one socket must stay within reach" if backend.has_filter else _NO_FILTER
     )
 
 
 def _abstract_sockets(backend: Backend, sandbox: Sandbox) -> Finding:
-    if sandbox.refuses_unix_sockets() and backend.has_filter:
+    if refuses_new_unix_sockets(backend, sandbox):
         return _held(_FILTER)
+    if has_private_network(backend, sandbox):
+        return _held(_NETWORK)
     return _signals(backend, sandbox)  # the same right of Landlock
 
 
 def _tcp(backend: Backend, sandbox: Sandbox) -> Finding:
     if not sandbox.limits_tcp():
-        return _free("its role may use any port")
+        return _free("it may use any port")
+    if has_private_network(backend, sandbox):
+        return _held(_NETWORK)
     if sandbox.refuses_tcp() and backend.has_filter:
         return _held(_FILTER)
     if backend.landlock_abi < ABI_TCP:
@@ -145,7 +173,9 @@ def _tcp(backend: Backend, sandbox: Sandbox) -> Finding:
 
 
 def _udp(backend: Backend, sandbox: Sandbox) -> Finding:
-    return _free("its role may use UDP") if sandbox.udp else _limits(backend, sandbox)
+    if not sandbox.refuses_udp():
+        return _free("it may use UDP")
+    return _held(_NETWORK) if has_private_network(backend, sandbox) else _limits(backend, sandbox)
 
 
 def _too_old(backend: Backend, needed: int, first: str = "") -> Finding:
@@ -161,6 +191,7 @@ _RULES: dict[Promise, Callable[[Backend, Sandbox], Finding]] = {
     Promise.SIGNALS: _signals,
     Promise.LIMITS: _limits,
     Promise.TRACE: _tracing,
+    Promise.SHARED_MEMORY: _shared_memory,
     Promise.ENVIRONMENT: _tracing,
     Promise.TREE: _tree,
     Promise.SOCKETS: _sockets,

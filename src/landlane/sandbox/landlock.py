@@ -13,11 +13,12 @@ import struct
 import sys
 
 from landlane.sandbox.guarantees import ABI_SCOPE, ABI_TCP, ABI_UNIX
+from landlane.sandbox.model import is_within
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on every architecture we know
 _NO_NEW_PRIVILEGES = 38
@@ -144,24 +145,33 @@ def _grants(rules: LandlockRules) -> Iterator[tuple[str, int]]:
     for path in rules.sockets or ():
         yield path, _RESOLVE_UNIX
     if rules.hidden:
-        for path in (*_beside("/", rules.hidden), *rules.shown):
+        marks = dict.fromkeys(rules.hidden, False) | dict.fromkeys(rules.shown, True)
+        for path in _visible("/", marks, is_visible=True):
             yield path, _READ_FILE
 
 
-def _beside(folder: str, hidden: tuple[str, ...]) -> Iterator[str]:
-    """Yield the outermost paths below a folder that contain nothing hidden: rules can only grant."""
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return
-    for name in names:
-        path = os.path.join(folder, name)
-        if path in hidden:
-            continue
-        if any(inner.startswith(path + "/") for inner in hidden):
-            yield from _beside(path, hidden)
-        elif not os.path.islink(path):  # the rule for its target counts
-            yield path
+def _visible(path: str, marks: Mapping[str, bool], *, is_visible: bool) -> Iterator[str]:
+    """Yield the outermost paths that contain nothing hidden: rules can only grant.
+
+    `marks` says which paths are visible with all they contain; the innermost one counts.
+    """
+    inside = f"{path.rstrip('/')}/"
+    inner = [mark for mark in marks if mark.startswith(inside)]
+    if is_visible and not any(not marks[mark] for mark in inner):
+        yield path
+    elif is_visible:
+        try:
+            names = os.listdir(path)
+        except OSError:
+            return
+        for name in names:
+            below = inside + name
+            if not os.path.islink(below):  # the rule for its target counts
+                yield from _visible(below, marks, is_visible=marks.get(below, True))
+    else:
+        outermost = [mark for mark in inner if not any(is_within(mark, other) for other in inner)]
+        for mark in outermost:
+            yield from _visible(mark, marks, is_visible=marks[mark])
 
 
 def _grant(ruleset: int, path: str, rights: int) -> None:

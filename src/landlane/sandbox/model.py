@@ -21,6 +21,7 @@ class Promise(StrEnum):
     SIGNALS = "signals"
     LIMITS = "limits"
     TRACE = "trace"
+    SHARED_MEMORY = "shared memory"
     ENVIRONMENT = "environment"
     TREE = "tree"
     SOCKETS = "sockets"
@@ -38,6 +39,7 @@ PROMISES = {
     Promise.SIGNALS: "signals only what it started itself",
     Promise.LIMITS: "changes no limits and priorities of others",
     Promise.TRACE: "traces only what it started itself, and writes in no other memory",
+    Promise.SHARED_MEMORY: "shares no memory, semaphores or message queues with others",
     Promise.ENVIRONMENT: "does not read the environment of others",
     Promise.TREE: "ends with everything it started, also what left its process group",
     Promise.SOCKETS: "reaches no program that listens on a unix socket",
@@ -72,12 +74,13 @@ class Sandbox:
     writable: tuple[str, ...]
     scratch: str  # its private folder: temporary files, home, settings of clients
     readable: tuple[str, ...] = ()  # stays readable although it is in a temporary folder, or hidden
-    hidden: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()  # may be inside of what is readable, and the other way round
     unix_sockets: bool = False
     sockets_visible: tuple[str, ...] = ()  # reachable even without `unix_sockets`, such as the resident's
     tcp_connect: tuple[int, ...] | None = None  # None: every port
     tcp_bind: tuple[int, ...] | None = None
     udp: bool = True
+    network: bool = True  # without it, bubblewrap leaves a loopback of its own, and Landlock nothing
     modes: bool = True  # may use chmod, chown and the like at all; most builds must
     environment: tuple[tuple[str, str], ...] = ()
     without: tuple[str, ...] = ()  # variables that it does not inherit
@@ -89,14 +92,18 @@ class Sandbox:
 
     def limits_tcp(self) -> bool:
         """Return whether any TCP port is closed to it."""
-        return self.tcp_connect is not None or self.tcp_bind is not None
+        return not self.network or self.tcp_connect is not None or self.tcp_bind is not None
 
     def refuses_tcp(self) -> bool:
         """Return whether every TCP port is closed to it."""
-        return self.tcp_connect == () and self.tcp_bind == ()
+        return not self.network or (self.tcp_connect == () and self.tcp_bind == ())
+
+    def refuses_udp(self) -> bool:
+        """Return whether all protocols but TCP are closed to it."""
+        return not self.network or not self.udp
 
     def refuses_unix_sockets(self) -> bool:
-        """Return whether every unix socket is closed to it."""
+        """Return whether it needs no unix socket of any other program."""
         return not self.unix_sockets and not self.sockets_visible
 
 
@@ -108,6 +115,7 @@ class Backend:
     bwrap: str = ""
     landlock_abi: int = 0
     has_filter: bool = False  # seccomp
+    has_private_network: bool = False  # bubblewrap can make a network of its own, with a loopback only
     reasons: tuple[str, ...] = ()  # why there is nothing better
 
 
@@ -152,18 +160,18 @@ def _find_promise(name: str) -> Promise:
 
 
 def require_guarantees(guarantees: Sequence[Guarantee], required: Iterable[str], backend: Backend) -> None:
-    """Refuse to continue when a required promise is open.
+    """Refuse to continue when a required promise is not held, be it by the machine or by the role.
 
     Raises:
-        NotAllowed: this machine cannot keep one of them.
+        NotAllowed: one of them is not held.
     """
     promises = check_promises(required)
     missing = [
-        found for found in guarantees if found.promise in promises and found.state == GuaranteeState.OPEN
+        found for found in guarantees if found.promise in promises and found.state != GuaranteeState.HELD
     ]
     if missing:
         raise NotAllowed(
-            "this machine cannot hold what is required: "
+            "the sandbox does not hold what is required: "
             + "; ".join(f"{found.promise} ({found.why})" for found in missing),
             code="SANDBOX_MISSING",
             hint=" ".join((*backend.reasons, "Or take them out of [sandbox] required.")),

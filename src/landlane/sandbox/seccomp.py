@@ -42,6 +42,7 @@ _INTEL = {
     "setpriority": 141, "ioprio_set": 251, "sched_setaffinity": 203, "sched_setscheduler": 144,
     "sched_setparam": 142, "sched_setattr": 314, "ioctl": 16, "io_uring_setup": 425,
     "add_key": 248, "request_key": 249, "keyctl": 250,
+    "shmget": 29, "semget": 64, "msgget": 68, "mq_open": 240,
     "chmod": 90, "fchmod": 91, "fchmodat": 268, "fchmodat2": 452, "chown": 92, "fchown": 93, "lchown": 94,
     "fchownat": 260, "utime": 132, "utimes": 235, "futimesat": 261, "utimensat": 280, "setxattr": 188,
     "lsetxattr": 189, "fsetxattr": 190, "removexattr": 197, "lremovexattr": 198, "fremovexattr": 199,
@@ -52,6 +53,7 @@ _ARM = {
     "setpriority": 140, "ioprio_set": 30, "sched_setaffinity": 122, "sched_setscheduler": 119,
     "sched_setparam": 118, "sched_setattr": 274, "ioctl": 29, "io_uring_setup": 425,
     "add_key": 217, "request_key": 218, "keyctl": 219,
+    "shmget": 194, "semget": 190, "msgget": 186, "mq_open": 180,
     "fchmod": 52, "fchmodat": 53, "fchmodat2": 452, "fchown": 55, "fchownat": 54, "utimensat": 88,
     "setxattr": 5, "lsetxattr": 6, "fsetxattr": 7, "removexattr": 14, "lremovexattr": 15, "fremovexattr": 16,
     "setxattrat": 463, "removexattrat": 466, "file_setattr": 469,
@@ -62,6 +64,7 @@ _CHANGE_MODES = (
     "utime", "utimes", "futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr", "setxattrat",
     "removexattr", "lremovexattr", "fremovexattr", "removexattrat", "file_setattr",
 )  # fmt: skip
+_SHARED_MEMORY = ("shmget", "semget", "msgget", "mq_open")
 _KEYS = ("add_key", "request_key", "keyctl")
 _OF_OTHERS = ("sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr")
 
@@ -70,7 +73,8 @@ _OF_OTHERS = ("sched_setaffinity", "sched_setscheduler", "sched_setparam", "sche
 class SeccompFilter:
     """What to refuse, in addition to io_uring, shared keys, keystrokes and changing limits of others."""
 
-    unix_sockets: bool = False
+    unix_sockets: bool = False  # new ones; a pair of connected ones is not refused
+    shared_memory: bool = False  # of System V, and its semaphores and message queues
     other_protocols: bool = False  # UDP, raw packets, other address families
     around_tcp: bool = False
     all_tcp: bool = False
@@ -137,6 +141,8 @@ def _refusals(wanted: SeccompFilter) -> list[tuple[str, int, *tuple[Test, ...]]]
     ]
     if wanted.unix_sockets:
         found.append(("socket", errno.EACCES, (0, "==", _UNIX, _ALL)))
+    if wanted.shared_memory:
+        found += [(name, errno.EACCES) for name in _SHARED_MEMORY]
     if wanted.other_protocols or wanted.around_tcp:
         families: list[Test] = [(0, "!=", family, _ALL) for family in (_UNIX, _INET, _INET6, _NETLINK)]
         found.append(("socket", errno.EAFNOSUPPORT, *families))

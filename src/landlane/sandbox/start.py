@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import stat
 
 from landlane.errors import Malformed, NotAllowed
 from landlane.ids import new_uuid
@@ -14,9 +13,16 @@ from landlane.processes.tree import TREE_MARK, ProcessTree, end_tree, record_tre
 from landlane.sandbox.bubblewrap import BWRAP_VARIABLE, find_bubblewrap, trial_command, wrap_command
 from landlane.sandbox.capabilities import drop_capabilities
 from landlane.sandbox.confined_thread import SandboxThread
-from landlane.sandbox.guarantees import ABI_LEAST, ABI_SCOPE, list_guarantees
+from landlane.sandbox.guarantees import (
+    ABI_LEAST,
+    ABI_SCOPE,
+    has_private_network,
+    list_guarantees,
+    refuses_new_unix_sockets,
+)
 from landlane.sandbox.landlock import LandlockRules, kernel_abi, make_ruleset, restrict_thread
-from landlane.sandbox.model import Backend, BackendKind, Sandbox, is_within, require_guarantees
+from landlane.sandbox.model import Backend, BackendKind, Sandbox, require_guarantees
+from landlane.sandbox.private_home import prepare_home
 from landlane.sandbox.seccomp import SeccompFilter, can_filter, filter_thread
 from landlane.sandbox.subreaper import Subreaper
 from landlane.values import replace
@@ -29,24 +35,6 @@ if TYPE_CHECKING:
 _TRIAL_SECONDS = 10.0
 _GRACE_SECONDS = 5.0
 _NO_FILES = Sandbox(writable=(), scratch="")
-
-# Folders in the scratch folder, and the variables that lead programs there.
-_PRIVATE = {
-    "tmp": ("TMPDIR", "TMP", "TEMP"),
-    "home/.config": ("XDG_CONFIG_HOME",),
-    "home/.cache": ("XDG_CACHE_HOME",),
-    "home/.local/share": ("XDG_DATA_HOME",),
-    "home/.local/state": ("XDG_STATE_HOME",),
-    "run": ("XDG_RUNTIME_DIR",),
-    "clients/claude": ("CLAUDE_CONFIG_DIR",),
-    "clients/codex": ("CODEX_HOME",),
-}
-# Settings in the user's own home that programs still read, although the private home hides it.
-_SETTINGS = {
-    "GIT_CONFIG_GLOBAL": (".gitconfig", ".config/git/config"),
-    "PIP_CONFIG_FILE": (".config/pip/pip.conf", ".pip/pip.conf"),
-    "NPM_CONFIG_USERCONFIG": (".npmrc",),
-}
 
 _chosen: dict[str, Backend] = {}
 
@@ -62,10 +50,17 @@ def choose_backend() -> Backend:
 def _choose(bwrap: str) -> Backend:
     abi, has_filter = kernel_abi(), can_filter()
     reasons: list[str] = []
-    trouble = _try_bubblewrap(bwrap, abi) if bwrap else ""
+    has_network = bool(bwrap) and not _try_bubblewrap(bwrap, abi, has_private_network=True)
+    trouble = _try_bubblewrap(bwrap, abi, has_private_network=False) if bwrap and not has_network else ""
     if bwrap and not trouble:
         name = BackendKind.BUBBLEWRAP_LANDLOCK if abi >= ABI_LEAST else BackendKind.BUBBLEWRAP
-        return Backend(name=name, bwrap=bwrap, landlock_abi=abi, has_filter=has_filter)
+        return Backend(
+            name=name,
+            bwrap=bwrap,
+            landlock_abi=abi,
+            has_filter=has_filter,
+            has_private_network=has_network,
+        )
     if bwrap:
         reasons.append(f"{bwrap} does not work here: {trouble}.")
     else:
@@ -81,13 +76,14 @@ def _choose(bwrap: str) -> Backend:
     return Backend(name=BackendKind.NONE, landlock_abi=abi, has_filter=has_filter, reasons=tuple(reasons))
 
 
-def _try_bubblewrap(bwrap: str, abi: int) -> str:
+def _try_bubblewrap(bwrap: str, abi: int, *, has_private_network: bool) -> str:
     """Return why bubblewrap does not work here; empty when it does."""
+    words = trial_command(bwrap, has_private_network=has_private_network)
     trial = Backend(name=BackendKind.BUBBLEWRAP, bwrap=bwrap, landlock_abi=abi, has_filter=can_filter())
     try:
         thread = SandboxThread(_confinement(trial, _NO_FILES), scopes_signals=False)
         try:
-            result = Child(trial_command(bwrap), cwd="/", within=thread.call).wait(_TRIAL_SECONDS)
+            result = Child(words, cwd="/", within=thread.call).wait(_TRIAL_SECONDS)
         finally:
             thread.close()
     except OSError as error:
@@ -113,6 +109,7 @@ class SandboxedChild(Child):
         streams: tuple[int, int, int] | None = None,
         has_terminal: bool = False,
         tree_id: str = "",
+        inherited_files: Sequence[int] = (),
     ) -> None:
         """Start it. `tree_id` marks its process tree, for a caller that has recorded it already.
 
@@ -124,10 +121,17 @@ class SandboxedChild(Child):
         self.guarantees = list_guarantees(backend, sandbox)
         require_guarantees(self.guarantees, required, backend)
         sandbox, cwd, tree_id = _resolve(sandbox), os.path.realpath(cwd), tree_id or new_uuid()
-        variables = {**_prepare_scratch(sandbox), **dict(sandbox.environment), TREE_MARK: tree_id}
+        variables = {**prepare_home(sandbox.scratch), **dict(sandbox.environment), TREE_MARK: tree_id}
         words = list(command)
         if backend.bwrap:
-            words = wrap_command(backend.bwrap, sandbox, words, cwd, has_terminal=has_terminal)
+            words = wrap_command(
+                backend.bwrap,
+                sandbox,
+                words,
+                cwd,
+                has_private_network=has_private_network(backend, sandbox),
+                has_terminal=has_terminal,
+            )
         try:
             self._thread = SandboxThread(
                 _confinement(backend, sandbox), scopes_signals=backend.landlock_abi >= ABI_SCOPE
@@ -147,6 +151,7 @@ class SandboxedChild(Child):
                 streams=streams,
                 has_terminal=has_terminal,
                 within=self._thread.call,
+                inherited_files=inherited_files,
             )
         except BaseException:
             self._close()
@@ -201,58 +206,25 @@ class SandboxedChild(Child):
         return self._process.poll()
 
 
-def _prepare_scratch(sandbox: Sandbox) -> dict[str, str]:
-    """Create the private folders, and return the variables that lead there.
-
-    Raises:
-        Malformed: the scratch folder has something else in their place, such as a link.
-    """
-    variables: dict[str, str] = {}
-    for folder, names in _PRIVATE.items():
-        path = sandbox.scratch
-        for part in folder.split("/"):
-            path = os.path.join(path, part)
-            _make_private(path)
-        variables |= dict.fromkeys(names, path)
-    home = os.environ.get("HOME", "")
-    for name, files in _SETTINGS.items():
-        existing = [path for file in files if home and os.path.isfile(path := os.path.join(home, file))]
-        if name not in os.environ and existing:
-            variables[name] = existing[0]
-    return {**variables, "HOME": os.path.join(sandbox.scratch, "home")}
-
-
-def _make_private(path: str) -> None:
-    try:
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        if not stat.S_ISDIR(os.lstat(path).st_mode):
-            raise Malformed(
-                f"{path} is not a folder",
-                code="SANDBOX_PLACE",
-                hint="remove it: it stands where a private folder must be",
-            ) from None
-
-
 def _confinement(backend: Backend, sandbox: Sandbox) -> Callable[[], None]:
     """Return the function by which a thread confines itself; it raises OSError if the kernel refuses."""
     limits_files = not backend.bwrap  # else mounts do, and Landlock would forbid bubblewrap to make them
+    is_apart = has_private_network(backend, sandbox)  # then every port is its own
     rules = LandlockRules(
         limits_files=limits_files,
         writable=sandbox.writable_roots() if limits_files else (),
         hidden=sandbox.hidden,
-        shown=tuple(
-            path for path in sandbox.readable if any(is_within(path, hidden) for hidden in sandbox.hidden)
-        ),
+        shown=sandbox.readable,
         sockets=None if sandbox.unix_sockets else sandbox.sockets_visible,
-        connect=sandbox.tcp_connect,
-        bind=sandbox.tcp_bind,
+        connect=None if is_apart else sandbox.tcp_connect,
+        bind=None if is_apart else sandbox.tcp_bind,
     )
     refused = SeccompFilter(
-        unix_sockets=sandbox.refuses_unix_sockets(),
-        other_protocols=not sandbox.udp,
-        around_tcp=sandbox.limits_tcp(),
-        all_tcp=sandbox.refuses_tcp(),
+        unix_sockets=refuses_new_unix_sockets(backend, sandbox),
+        shared_memory=refuses_new_unix_sockets(backend, sandbox),
+        other_protocols=sandbox.refuses_udp() and not is_apart,
+        around_tcp=sandbox.limits_tcp() and not is_apart,
+        all_tcp=sandbox.refuses_tcp() and not is_apart,
         modes=not sandbox.modes and limits_files,
     )
 

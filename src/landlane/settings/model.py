@@ -133,6 +133,16 @@ class MergeSettings(Section):
     files: Mapping[str, MergeFile] = nested(MergeFile, NAMED)
 
 
+class CheckSandboxSettings(Section):
+    """What the sandbox of checks opens; without any of it, they write only in their checkout."""
+
+    network: bool = key(False, "boolean", "whether checks may use the network")
+    unix_sockets: bool = key(False, "boolean", "whether checks may use unix sockets, their own and others'")
+    sockets: Texts = key((), "texts", "unix sockets of other programs that checks may use")
+    write: Texts = key((), "texts", "folders that checks may change, such as a cache in the home")
+    off: bool = key(False, "boolean", "whether checks run without a sandbox, as the last resort")
+
+
 class LandingSettings(Section):
     """The landing queue."""
 
@@ -146,6 +156,7 @@ class LandingSettings(Section):
     resident: bool = key(True, "boolean", "whether a background process runs the queue when no command does")
     integrate: IntegrationTask | None = nested(IntegrationTask, OPTIONAL, "a task opened after landings")
     merge: MergeSettings = nested(MergeSettings)
+    sandbox: CheckSandboxSettings = nested(CheckSandboxSettings)
 
 
 class DeploySettings(Section):

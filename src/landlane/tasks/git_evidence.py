@@ -11,15 +11,13 @@ from landlane.git.commits import is_ancestor, is_merged, merge_base
 from landlane.git.run import foreign_variables, run_git, try_git_output
 from landlane.git.target import commit_at, find_target, share_verified, target_tip
 from landlane.ids import digest, short_id
-from landlane.processes.check_child import CheckChild
 from landlane.processes.tree import CHECK_MARK, kill_marked
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from landlane.processes.child import ChildResult
     from landlane.repository import Repository
 
     Tick = Callable[[], None]
@@ -155,7 +153,7 @@ class GitEvidence:
     def run_check(self, command: str, commit: str, limit_seconds: float, on_tick: Tick) -> CheckRun:
         """Run a command in a fresh clone of exactly this commit, or in the checkout without one.
 
-        For a caller in a sandbox it runs in one, too: the commit may have changed what the command does.
+        It runs in a sandbox: the commit may have changed what the command does.
         """
         if not commit:
             return self._run(command, self._root, limit_seconds, on_tick)
@@ -176,50 +174,29 @@ class GitEvidence:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _run(self, command: str, folder: str, limit_seconds: float, on_tick: Tick) -> CheckRun:
+        from landlane.sandbox.sandboxed_check import CheckCommand, CheckPlaces, run_sandboxed_check  # noqa: PLC0415 - only when a check runs
+
         # A check acts for no session, and only on the repository that it runs in.
         without = (*foreign_variables(), "LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE")
         mark = {CHECK_MARK: short_id("check")}
         words = ["/bin/sh", "-c", command]
+        check = CheckCommand(
+            words=words,
+            path=folder,
+            environment=mark,
+            limit_seconds=limit_seconds,
+            without=without,
+            is_read_only=folder == self._root,
+        )
+        places = CheckPlaces(
+            root=self._root, common_dir=self._repo.common_dir, state_folder=self._repo.state_folder
+        )
         try:
-            if self._repo.is_guest:
-                ended = self._run_sandboxed(words, folder, mark, without, limit_seconds, on_tick)
-            else:
-                child = CheckChild(words, cwd=folder, without=without, environment=mark)
-                ended = child.wait(limit_seconds, on_tick)
+            ended = run_sandboxed_check(self._settings, places, check, on_tick)
         finally:
             kill_marked(CHECK_MARK, mark[CHECK_MARK])  # in case that it has killed its reaper
         output = ended.stdout + ended.stderr
         return CheckRun(exit_code=ended.exit_code, output=output, is_late=ended.has_timed_out)
-
-    def _run_sandboxed(
-        self,
-        words: Sequence[str],
-        folder: str,
-        mark: Mapping[str, str],
-        without: Sequence[str],
-        limit_seconds: float,
-        on_tick: Tick,
-    ) -> ChildResult:
-        """Run a check that cannot read the state, and can write only in its clone."""
-        from landlane.sandbox.model import Sandbox  # noqa: PLC0415 - only for callers in a sandbox
-        from landlane.sandbox.sandboxed_check import run_sandboxed_check  # noqa: PLC0415 - see above
-
-        sandbox = Sandbox(
-            writable=() if folder == self._root else (folder,),
-            scratch="",
-            readable=(self._root, self._repo.common_dir, folder),
-            hidden=(self._repo.state_folder,),
-        )
-        return run_sandboxed_check(
-            words,
-            sandbox,
-            cwd=folder,
-            required=self._settings.sandbox.required,
-            environment=mark,
-            without=without,
-            limit_seconds=limit_seconds,
-            on_tick=on_tick,
-        )
 
     def _git(self, *arguments: str) -> str:
         return try_git_output(self._checkout, *arguments)

@@ -18,6 +18,7 @@ from landlane.git.target import find_base, find_target
 from landlane.managed_files.client_files import equip
 from landlane.platform.file_users import processes_in
 from landlane.rescue.save import drop_same_rescues, save_checkout
+from landlane.sandbox.sandboxed_check import CheckPlaces
 from landlane.sessions.leases import touch
 from landlane.tasks.model import READY, WaitKind
 from landlane.tasks.pick import take_task
@@ -325,7 +326,10 @@ class _Opening:
         self._on_step("leased")
         # A sign of life on every tick: installing can take longer than a lease.
         tick = lambda: touch(repo.store, session)  # noqa: E731
-        prepare(repo.settings, main_root(repo.home), begun.path, environment, repo.report, tick)
+        places = CheckPlaces(
+            root=main_root(repo.home), common_dir=repo.common_dir, state_folder=repo.state_folder
+        )
+        prepare(repo.settings, places, begun.path, environment, repo.report, tick)
         equip(repo, begun.path)
         self._on_step("prepared")
         fields: dict[str, object] = {"state": OPEN, "slots": slots, "environment": environment, "process": {}}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 
 from landlane.clock import duration_text
 from landlane.errors import LandlaneError
 from landlane.git.run import foreign_variables
-from landlane.processes.child import Child
+from landlane.sandbox.sandboxed_check import CheckCommand, CheckPlaces, run_sandboxed_check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,11 +19,12 @@ if TYPE_CHECKING:
     from landlane.settings.model import Settings
 
 _TAIL = 2000
+_CLONE_FILE = 0x40049409  # FICLONE in <linux/fs.h>
 
 
 def prepare(
     settings: Settings,
-    source: str,
+    places: CheckPlaces,
     path: str,
     environment: Mapping[str, str],
     report: Callable[[str], None],
@@ -30,22 +32,31 @@ def prepare(
 ) -> None:
     """Bring in files that are not under git, then run the commands that build and check the workspace.
 
+    The commands run in a sandbox, with the network: the files that they use are those of a branch.
+
     Raises:
         LandlaneError: something is missing, or a command fails.
     """
     workspace = settings.workspace
     for name in workspace.copy:
-        _bring_in("copy", source, path, name)
+        _bring_in("copy", places.root, path, name)
     for name in workspace.link:
-        _bring_in("link", source, path, name)
+        _bring_in("link", places.root, path, name)
     commands = [("install", command) for command in workspace.install]
     commands += [("generate", command) for command in workspace.generate]
     commands += [("check", workspace.check)] if workspace.check else []
     for step, command in commands:
         report(f"{step}: {command}")
         words = ["/bin/sh", "-c", command]
-        child = Child(words, cwd=path, environment=environment, without=foreign_variables())
-        _check_ended(step, command, child.wait(workspace.limit_ms / 1000, on_tick), workspace.limit_ms)
+        run = CheckCommand(
+            words=words,
+            path=path,
+            environment=environment,
+            limit_seconds=workspace.limit_ms / 1000,
+            without=foreign_variables(),
+            is_preparing=True,
+        )
+        _check_ended(step, command, run_sandboxed_check(settings, places, run, on_tick), workspace.limit_ms)
 
 
 def _inside(root: str, name: str, step: str) -> str:
@@ -73,12 +84,25 @@ def _bring_in(step: str, source: str, path: str, name: str) -> None:
         if step == "link":
             os.symlink(origin, place)
         elif os.path.isdir(origin) and not os.path.islink(origin):
-            shutil.copytree(origin, place, symlinks=True)
+            shutil.copytree(origin, place, symlinks=True, copy_function=_copy_file)
         else:
-            shutil.copy2(origin, place, follow_symlinks=False)
+            _copy_file(origin, place)
     except OSError as error:
         trouble = error.strerror if step == "link" else error
         raise _failed(step, f"{name}: {trouble}", "check the disk and the permissions") from error
+
+
+def _copy_file(source: str, target: str) -> None:
+    """Copy a file, without its data where the file system can share them until one of the two is changed."""
+    if not os.path.islink(source):
+        with open(source, "rb") as origin, open(target, "wb") as copy:
+            try:
+                fcntl.ioctl(copy, _CLONE_FILE, origin.fileno())
+            except OSError:
+                shutil.copyfileobj(origin, copy)
+        shutil.copystat(source, target)
+    else:
+        shutil.copy2(source, target, follow_symlinks=False)
 
 
 def _check_ended(step: str, command: str, ended: ChildResult, limit_ms: int) -> None:
