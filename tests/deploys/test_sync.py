@@ -396,11 +396,12 @@ def test_the_checks_run_again_after_an_update(
 ) -> None:
     branch_off(repository)
     push(tmp_path, "theirs\n", "theirs.txt")
+    (repository / "out").mkdir()
     monkeypatch.setenv("LANDLANE_SESSION", "s-1234567890:secret")
     checks = (
         LandingCheck(run="cat theirs.txt", name="there"),
-        LandingCheck(run="env | grep -c -e ^LANDLANE_ -e ^GIT_", name="free"),
-        LandingCheck(run="echo again >> tries; test $(wc -l < tries) = 3", name="flaky", retries=5),
+        LandingCheck(run="env | grep -c -e ^LANDLANE_SESSION -e ^GIT_DIR -e ^GIT_WORK", name="free"),
+        LandingCheck(run="echo again >> out/tries; test $(wc -l < out/tries) = 3", name="flaky", retries=5),
         LandingCheck(run="sleep 60", name="slow", limit_ms=100),
     )
 

@@ -280,7 +280,7 @@ def test_the_promises_that_landlock_keeps_depend_on_its_version(
     assert [one.state for one in held if one.promise == promise] == [state]
 
 
-def test_a_promise_that_the_role_does_not_need_is_not_missing(
+def test_a_required_promise_counts_also_where_the_sandbox_leaves_it_free(
     make_sandbox: Callable[..., Sandbox], backend: Backend
 ) -> None:
     sandbox = make_sandbox()
@@ -288,7 +288,8 @@ def test_a_promise_that_the_role_does_not_need_is_not_missing(
     assert {one.promise: one.state for one in list_guarantees(backend, sandbox)}[
         Promise.TCP
     ] == GuaranteeState.FREE
-    assert run("true", sandbox, backend, required=(Promise.TCP,)).exit_code == 0
+    with pytest.raises(NotAllowed):
+        run("true", sandbox, backend, required=(Promise.TCP,))
 
 
 def test_a_command_may_end_at_once(

@@ -40,6 +40,7 @@ def test_a_missing_program_an_uncommitted_script_and_a_failing_target_are_named(
 def test_a_target_that_passes_is_not_checked_twice(works: WorkerTestbed) -> None:
     text = (works.root / "landlane.toml").read_text()
     command = f"echo run >> {works.root.parent}/checks"
+    text = text.replace("[landing]", f"[landing]\nsandbox.write = ['{works.root.parent}']")
     (works.root / "landlane.toml").write_text(text.replace("test ! -e RED", command))
     works.git("commit", "--quiet", "--all", "-m", "Count checks")
     works.add("Look around", "a.txt", script={"fail": "no"}, max_attempts=1)

@@ -30,6 +30,9 @@ _NO_NETWORK = re.compile(
     r"|could not connect to server|could not create.{1,20}TCP/IP",
     re.IGNORECASE,
 )
+_NO_MEMORY = re.compile(
+    r"(?:shared memory|semaphores?|message queue).{0,40}function not implemented", re.IGNORECASE
+)
 _SOCKET = re.compile(
     r"socket|multiprocessing|forkserver|listen(?:ing)? (?:on|EACCES)|connect EACCES", re.IGNORECASE
 )
@@ -56,7 +59,8 @@ def describe_refusals(sandbox: Sandbox, output: str, section: str, closed: tuple
 
 def _judge(sandbox: Sandbox, line: str, near: str, section: str, closed: tuple[str, ...]) -> Iterator[str]:
     is_refused, is_absent = bool(_REFUSED.search(line)), bool(_ABSENT.search(line))
-    paths = [path for path in _PATH.findall(line) if is_refused or is_absent]
+    # The last path is the one that was tried; those before it name the program.
+    paths = _PATH.findall(line)[-1:] if is_refused or is_absent else ()
     refused = [path for path in paths if _is_refused(sandbox, path, is_read=is_absent)]
     for path in refused:
         folder = path if os.path.isdir(path) else os.path.dirname(path)
@@ -66,6 +70,8 @@ def _judge(sandbox: Sandbox, line: str, near: str, section: str, closed: tuple[s
         )
         allowed = "" if is_closed else f'; {section}.write = ["{folder}"] allows it'
         yield f"the sandbox refused {what} {path}{allowed}"
+    if sandbox.refuses_unix_sockets() and _NO_MEMORY.search(line):
+        yield f"the sandbox refused shared memory; {section}.unix_sockets = true allows it"
     if not sandbox.network and _NO_NETWORK.search(line):
         yield f"the sandbox refused the network; {section}.network = true allows it"
     elif is_refused and not refused and _SOCKET.search(near):

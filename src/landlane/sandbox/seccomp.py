@@ -142,7 +142,8 @@ def _refusals(wanted: SeccompFilter) -> list[tuple[str, int, *tuple[Test, ...]]]
     if wanted.unix_sockets:
         found.append(("socket", errno.EACCES, (0, "==", _UNIX, _ALL)))
     if wanted.shared_memory:
-        found += [(name, errno.EACCES) for name in _SHARED_MEMORY]
+        # Programs regard other errors as "in use", and try the next key for ever.
+        found += [(name, errno.ENOSYS) for name in _SHARED_MEMORY]
     if wanted.other_protocols or wanted.around_tcp:
         families: list[Test] = [(0, "!=", family, _ALL) for family in (_UNIX, _INET, _INET6, _NETLINK)]
         found.append(("socket", errno.EAFNOSUPPORT, *families))
