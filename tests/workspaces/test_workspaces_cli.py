@@ -310,13 +310,13 @@ def test_taking_the_next_task_saves_changes_of_a_lapsed_holder(shell: Shell) -> 
 
 
 def test_a_stopped_open_leaves_nothing(shell: Shell) -> None:
-    (shell.folder / "landlane.toml").write_text('[workspace]\ninstall = ["touch ../started; sleep 60"]\n')
+    (shell.folder / "landlane.toml").write_text('[workspace]\ninstall = ["touch started; sleep 60"]\n')
     git(shell.folder, "add", "landlane.toml")
     git(shell.folder, "commit", "--quiet", "-m", "Settings")
     task = add_task(shell)
 
     with shell.start("workspace", "open", task, "--as", "ann") as running:
-        wait_until((shell.folder.with_name("repository.workspaces") / "started").exists)
+        wait_until((shell.folder.with_name("repository.workspaces") / f"{task}-ann" / "started").exists)
         running.signal(15)
         assert running.end().exit == 143
 
