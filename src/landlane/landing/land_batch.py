@@ -95,7 +95,6 @@ class BatchLander:
 
     def _land_by_own_checks(self, tip: str, batch: Sequence[Landing]) -> int:
         """Land one entry if it passes its own checks: a wrong check must not keep its repair out."""
-        self._checks.is_sandboxed = any(landing.is_guest for landing in batch)
         chain, ended = self._merge_batch(tip, batch)
         if not chain:
             return ended
@@ -143,7 +142,8 @@ class BatchLander:
             ended += 1
         sandbox = self._checks.confinement
         merges = {
-            one.landing.id: records.EntryMerge(base=one.before, notes=one.notes, sandbox=sandbox) for one in chain
+            one.landing.id: records.EntryMerge(base=one.before, notes=one.notes, sandbox=sandbox)
+            for one in chain
         }
         records.record_merges(self._repo, self._mover.lease, merges)
         self._on_step("merged")
