@@ -164,7 +164,7 @@ def test_from_nothing_to_the_first_landed_task_takes_five_commands(repository: P
 @pytest.mark.promise(
     "run.ignores-modules", "Files of the repository named like Python modules are never imported by a run."
 )
-def test_a_file_named_queue_neither_breaks_a_run_nor_is_executed(scripts: Works) -> None:
+def test_a_file_named_queue_neither_breaks_a_run_nor_is_executed(scripts: WorkerTestbed) -> None:
     executed = scripts.root.parent / "executed"
     for name in ("queue.py", "selectors.py", "json.py"):
         (scripts.root / name).write_text(f"open({str(executed)!r}, 'w')\nraise SystemExit('imported')\n")
