@@ -10,30 +10,26 @@ from landlane.cli.command import stop_on_signals
 from landlane.cli.person import person_at, why_no_person
 from landlane.cli.terminal import in_one_line
 from landlane.errors import NotAllowed, WaitsForPerson
-from landlane.gates.decide import answer_gate, withdraw_gate
+from landlane.gates.decide import withdraw_gate
 from landlane.gates.model import APPROVAL, APPROVED, REJECTED, WAITING
 from landlane.gates.records import get_gate, list_gates
 from landlane.gates.subject import (
     ask_person,
-    check_subject_unchanged,
     describe_subject_change,
     wait_for_answer,
 )
 from landlane.gates.to_json import gate_json
 from landlane.git.run import try_git_output
-from landlane.git.target import find_target
+from landlane.inbox.answer import answer_held_landing, answer_question
 from landlane.inbox.card import card_text, change_text, is_retry, question
-from landlane.inbox.decisions import note_answered, note_shown
+from landlane.inbox.decisions import note_shown
 from landlane.inbox.held_landings import landing_gate_json
 from landlane.inbox.outcome import gate_outcome, landing_outcome
 from landlane.inbox.unblocks import find_unblocked
-from landlane.landing.after_landing import delete_entry_ref
-from landlane.landing.decide import decide_held_entry
 from landlane.landing.model import HELD
 from landlane.landing.records import get_landing, list_landings
 from landlane.landing.submit import diff_stat
 from landlane.landing.to_json import landing_json
-from landlane.resident.start import start_queue_runner
 from landlane.tasks.model import check_reason
 from landlane.tasks.records import list_tasks
 from landlane.units import rough_duration
@@ -235,12 +231,9 @@ def reject(call: CommandCall, id: str, why: str) -> int:
 
 
 def _answer_gate(call: CommandCall, person: Session, id: str, *, approve: bool, head: str, why: str) -> int:
-    trusted, repo = _trusted_repository(call), call.repo
-    gate = get_gate(repo, id)
-    if approve and gate.state == WAITING and trusted is not None:
-        check_subject_unchanged(trusted, gate)
-    gate = answer_gate(repo, person, id, approve=approve, why=why, head=head)
-    note_answered(repo, person, id)
+    repo = call.repo
+    trusted = _trusted_repository(call)
+    gate = answer_question(repo, person, id, approve=approve, why=why, head=head, trusted=trusted)
     word = APPROVED if approve else REJECTED
     item = {**gate_json(gate, call.wall_now()), "decision": word, "by": person.agent}
     return call.terminal.answer({"ok": True, "gate": item}, f"✓ {in_one_line(gate_outcome(repo, gate))}")
@@ -250,12 +243,7 @@ def _decide_landing(
     call: CommandCall, person: Session, id: str, *, approve: bool, head: str, why: str
 ) -> int:
     repo = call.repo.require_git()
-    landing = decide_held_entry(repo, person, id, is_approved=approve, head=head, why=why)
-    note_answered(repo, person, id)
-    if not approve:
-        delete_entry_ref(repo, find_target(repo.home, repo.settings), landing)
-    elif repo.settings.landing.resident:
-        start_queue_runner(repo)
+    landing = answer_held_landing(repo, person, id, approve=approve, head=head, why=why)
     word = APPROVED if approve else REJECTED
     item = landing_json(landing)
     answer = {
