@@ -337,6 +337,12 @@ class HookSettings(Section):
     remind: bool = key(True, "boolean", "whether a client that ends is reminded once of open work")
 
 
+class WebSettings(Section):
+    """The web page."""
+
+    url: str = key("", "URL", "the https:// address of the proxy in front of the page, for other machines")
+
+
 class MemorySettings(Section):
     """Files that every session is shown when it starts."""
 
@@ -395,6 +401,7 @@ class Settings(Section):
     review: ReviewSettings = nested(ReviewSettings)
     rules: RuleSettings = nested(RuleSettings)
     hooks: HookSettings = nested(HookSettings)
+    web: WebSettings = nested(WebSettings)
     memory: MemorySettings = nested(MemorySettings)
     state: StateSettings = nested(StateSettings)
     numbers: Mapping[str, NumberSettings] = nested(NumberSettings, NAMED)

@@ -203,3 +203,24 @@ class StatusAnswer(Answer):
     dead_letters: int
     notices: list[str]
     journal: JournalPosition
+
+
+class UiStoppedAnswer(Answer):
+    """The answer to `ui --stop`."""
+
+    running: Literal[False]
+    ended: bool
+
+
+class UiRunningAnswer(Answer):
+    """The page runs: its one-time link, or with --link its address and a one-time code."""
+
+    running: Literal[True]
+    url: str
+    code: NotRequired[str]
+    host: str
+    port: int
+    read_only: bool
+
+
+UiAnswer = UiRunningAnswer | UiStoppedAnswer

@@ -1,4 +1,4 @@
-"""Commands under Start: init, doctor, demo, status."""
+"""Commands under Start: init, doctor, demo, status, ui."""
 
 from __future__ import annotations
 
@@ -73,5 +73,29 @@ COMMANDS = (
             "landlane status",
             "landlane status --watch",
         ),
+    ),
+    command(
+        "ui",
+        "Open the web page.",
+        flag("--no-open", "Only print the link"),
+        option("--port", "Port to listen on; 0 for a free one (default: the last one)", "N"),
+        option("--host", "Address to listen on", "ADDRESS", default="127.0.0.1"),
+        option("--tls-cert", "Certificate to serve https:// with", "FILE", completes="file"),
+        option("--tls-key", "Key of the certificate", "FILE", completes="file"),
+        flag("--read-only", "Show everything, change nothing"),
+        flag("--link", "Print a code that signs in another browser"),
+        flag("--stop", "End the page"),
+        details=(
+            "What needs you, who works on what, what lands, claims, timeline, money; buttons to answer. "
+            "Prints a link that signs one browser in, once, and opens it. The page runs in the background on "
+            "this machine and ends when no browser has used it for 12 hours. Only for people, at a terminal."
+        ),
+        examples=(
+            "landlane ui",
+            "landlane ui --no-open",
+            "landlane ui --read-only --port 8080",
+            "landlane ui --stop",
+        ),
+        exits="0 the page runs, or has ended with --stop, 6 not a person at a terminal",
     ),
 )

@@ -44,6 +44,7 @@ HEADINGS = (
             "doctor": "Find problems and fix them",
             "demo": "Watch agents collide, with and without Landlane",
             "status": "Show who works on what",
+            "ui": "Open the web page",
         },
     ),
     Heading(
