@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import time
+import traceback
 
 from starlette.applications import Starlette
 from starlette.responses import (
@@ -19,7 +20,7 @@ from starlette.responses import (
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from landlane.error_json import error_json, failure_json
+from landlane.error_json import as_landlane_error, error_json, failure_json
 from landlane.errors import LandlaneError, Malformed, NotAllowed, Stale
 from landlane.status.headline import repository_name
 from landlane.version import __version__
@@ -155,8 +156,10 @@ class _Pages:
         visit = self._visit(request)
         try:
             facts = page.read(visit)
-        except LandlaneError as error:
-            return self._show_error(visit, request, error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the page says what happened
+            if not isinstance(error, LandlaneError):
+                traceback.print_exc()  # into the server's log
+            return self._show_error(visit, request, as_landlane_error(error))
         if isinstance(facts, str):
             return RedirectResponse(facts, 303)
         text = self._render(request, page.template, visit, facts)
@@ -215,6 +218,8 @@ class _Pages:
 
 
 def _status_of(error: Exception) -> int:
+    if isinstance(error, LandlaneError) and error.code == "UNEXPECTED":
+        return 500
     for kind, status in _CLIENT_ERRORS.items():
         if isinstance(error, kind):
             return status

@@ -107,7 +107,7 @@ def parse_diff(text: str) -> Diff:
     lines = printable(text).split("\n")
     left_out = max(len(lines) - _MOST_LINES, 0)
     starts = [at for at, line in enumerate(lines[:_MOST_LINES]) if line.startswith("diff --git ")]
-    ends = [*starts[1:], min(len(lines), _MOST_LINES)]
+    ends = [*starts[1:], min(len(lines), _MOST_LINES)] if starts else []
     files = tuple(_parse_file(lines[start:end]) for start, end in zip(starts, ends, strict=True))
     return Diff(files=files, left_out=left_out)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from typing import Any
 
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
     from landlane.web.source import Source
 
 _POLL_SECONDS = 1.0
@@ -111,7 +111,7 @@ class Feed:
             with self._guard:
                 self._readers.pop(event, None)
 
-    def _read(self, after: int) -> tuple[Sequence[Entry], list[str]]:
+    def _read(self, after: int) -> tuple[Sequence[JournalEntry], list[str]]:
         repo = self._source.repo
         entries = repo.store.entries(after, _PAGE)
         titles = task_titles(repo, [str(entry.facts().get("task") or "") for entry in entries])
@@ -122,7 +122,7 @@ class Feed:
         return json.dumps([{"id": item["id"], "what": in_one_line(item["what"])} for item in items])
 
 
-def _entry_event(entry: Entry, titles: dict[str, str]) -> str:
+def _entry_event(entry: JournalEntry, titles: dict[str, str]) -> str:
     facts: dict[str, Any] = {
         "at": rfc3339(entry.at),
         "kind": entry.kind,

@@ -32,6 +32,7 @@ def read_first_view(visit: Visit) -> dict[str, Any]:
         "current": "overview",
         "cards": read_cards(visit),
         "more_items": visit.items[MOST_CARDS:],
+        "freed_tasks": len({one["task"] for item in visit.items for one in item["unblocks"]}),
         "working": read_working(visit),
         "waiting": waiting,
         "waiting_total": waiting_total,

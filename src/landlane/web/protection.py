@@ -1,4 +1,4 @@
-"""What `doctor` found when it last tried the guards: how many of them held."""
+"""What `doctor` found when it last tried the guards: which of them held."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.repository import Repository
-    from landlane.store.journal_chain import Entry
+    from landlane.store.journal_chain import JournalEntry
     from landlane.web.visit import Visit
 
 SPANS = {"15m": ("15 min", 15), "1h": ("1 h", 60), "6h": ("6 h", 360), "24h": ("24 h", 1440)}
@@ -152,13 +152,13 @@ def read_timeline(
     )
 
 
-def _filter(repo: Repository, about: str, kind: str) -> Callable[[Entry], bool]:
+def _filter(repo: Repository, about: str, kind: str) -> Callable[[JournalEntry], bool]:
     is_about = make_filter(repo, about.strip())
     prefixes = KINDS.get(kind, KINDS["all"])[1]
     return lambda entry: (not prefixes or entry.kind.startswith(prefixes)) and is_about(entry)
 
 
-def entries_since(repo: Repository, since: int, until: int) -> tuple[list[Entry], bool]:
+def entries_since(repo: Repository, since: int, until: int) -> tuple[list[JournalEntry], bool]:
     """Return the entries of a time, at most so many of the newest, and whether some are left out."""
     last = repo.store.last_entry()
     if last is None or last.at < since:
@@ -167,7 +167,7 @@ def entries_since(repo: Repository, since: int, until: int) -> tuple[list[Entry]
     end = last.position if until >= last.at else find_position(repo, until, last.position)
     is_cut = end - first > _MOST_ENTRIES
     after = max(first, end - _MOST_ENTRIES)
-    found: list[Entry] = []
+    found: list[JournalEntry] = []
     while after < end:
         page = repo.store.entries(after, min(_PAGE, end - after))
         if not page:
@@ -190,7 +190,7 @@ def find_position(repo: Repository, at: int, last: int) -> int:
     return low
 
 
-def list_entries(repo: Repository, entries: Sequence[Entry]) -> list[Listed]:
+def list_entries(repo: Repository, entries: Sequence[JournalEntry]) -> list[Listed]:
     """Return entries as sentences, the newest first."""
     titles = task_titles(repo, [_task_in(entry.facts(), entry.kind) for entry in entries])
     return [
@@ -234,7 +234,7 @@ class _Builder:
             100 * min(max(at - self._since, 0), self._until - self._since) / (self._until - self._since), 2
         )
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: JournalEntry) -> None:
         """Take an entry into account."""
         facts = entry.facts()
         noun = entry.kind.partition(".")[0]
@@ -268,14 +268,14 @@ class _Builder:
         if not any(name == lane for name, _ in self._open):
             self._open[lane, token] = (at, pattern)
 
-    def _lane_of(self, entry: Entry, record: Any, task: str) -> str:
+    def _lane_of(self, entry: JournalEntry, record: Any, task: str) -> str:
         if entry.kind.startswith("gate."):
             return str(record.get("agent") or entry.agent)
         if entry.kind.startswith("task.") and task in self._owner and not is_record_id(entry.agent):
             return self._owner[task] if entry.agent in ("", OWN_NAME) else entry.agent
         return "" if is_record_id(entry.agent) or not entry.agent else entry.agent
 
-    def _add_landing(self, entry: Entry, record: Any) -> None:
+    def _add_landing(self, entry: JournalEntry, record: Any) -> None:
         id = str(record.get("id") or "")
         if entry.kind == "landing.testing":
             self._open.setdefault(("", id), (entry.at, id))
@@ -303,7 +303,7 @@ class _Builder:
             width = max(round(self._place(end) - left, 2), 0.3)
             self._bars.setdefault(lane, []).append(Bar(kind=kind, start=left, width=width, label=label))
 
-    def _mark(self, lane: str, entry: Entry) -> None:
+    def _mark(self, lane: str, entry: JournalEntry) -> None:
         icon, tone = _MARKS.get(entry.kind, ("", ""))
         if not icon:
             self._marks.setdefault(lane, [])

@@ -75,8 +75,8 @@ class Working:
     total: int
 
 
-def read_working(visit: Visit) -> Working:
-    """Return the sessions that are alive, and the tasks in progress."""
+def read_working(visit: Visit, *, is_folded: bool = True) -> Working:
+    """Return the sessions that are alive, and the tasks in progress; folded, few of those that only work."""
     reader = _Reader(visit)
     rows = sorted(reader.rows(), key=lambda row: (_ORDER.index(row.state), row.agent, row.id))
     listed: list[Row] = []
@@ -84,7 +84,7 @@ def read_working(visit: Visit) -> Working:
     seen = 0
     for row in rows:
         seen += row.state in (WORKING, IDLE)
-        if seen > MOST_WORKING and row.state in (WORKING, IDLE):
+        if is_folded and seen > MOST_WORKING and row.state in (WORKING, IDLE):
             folded[row.client or "client unknown"] = folded.get(row.client or "client unknown", 0) + 1
         else:
             listed.append(row)

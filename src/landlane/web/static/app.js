@@ -134,7 +134,7 @@ function patchAttributes(from, to) {
   for (const { name, value } of [...to.attributes]) if (!(isOpen && name === "open") && from.getAttribute(name) !== value) from.setAttribute(name, value);
   for (const { name } of [...from.attributes]) {
     if (to.hasAttribute(name) || (isOpen && name === "open") || (name === "aria-current" && from.classList.contains("need"))) continue;
-    if (name === "disabled") continue;
+    if (name === "disabled" || name === "data-at-end") continue;
     from.removeAttribute(name);
   }
 }
@@ -393,5 +393,12 @@ document.addEventListener("toggle", event => {
   if (card && event.target.open && key) send("shown", { id: card.id }).catch(() => {});
 }, true);
 
+// A log follows only while it is scrolled to its end.
+function followLog() { const log = document.querySelector("[data-follow]"); if (log && (log.dataset.atEnd ?? "yes") === "yes") log.scrollTop = log.scrollHeight; }
+document.addEventListener("scroll", event => { const log = event.target; if (log.dataset && "follow" in log.dataset) log.dataset.atEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 4 ? "yes" : "no"; }, true);
+document.addEventListener("landlane-patched", followLog);
+followLog();
+
+window.landlane = { send, toast, refresh };
 connect();
 tick();
