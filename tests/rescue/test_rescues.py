@@ -193,6 +193,47 @@ def test_bytes_that_line_end_rules_hide_come_back(scene: RescueTestbed, kind: st
     assert Path(fresh.root, "a.txt").read_bytes() == b"one\r\ntwo\r\nthree\r\n"
 
 
+@pytest.mark.parametrize("when", ["before the rescue", "after the rescue"])
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        (("core.autocrlf", "false"), ("core.autocrlf", "true")),
+        (("core.autocrlf", "true"), ("core.autocrlf", "false")),
+        (("core.eol", "lf"), ("core.attributesFile", "ATTRIBUTES")),
+    ],
+    ids=["set later", "unset later", "attributes later"],
+)
+@KINDS
+@pytest.mark.slow
+def test_unchanged_files_keep_their_line_ends_when_the_rules_change(
+    scene: RescueTestbed, kind: str, first: tuple[str, str], later: tuple[str, str], when: str, tmp_path: Path
+) -> None:
+    attributes = tmp_path / "attributes"
+    attributes.write_text("*.txt text eol=crlf\n*.py ident\n")
+
+    def set_rules(rules: tuple[str, str], *places: str) -> None:
+        for place in (str(scene.repository), *places):
+            git(place, "config", rules[0], rules[1].replace("ATTRIBUTES", str(attributes)))
+
+    (scene.repository / "both.txt").write_bytes(b"lf\ncrlf\r\n")
+    (scene.repository / "tool.py").write_bytes(b"# $Id$\n")
+    (scene.repository / "tool.py").chmod(0o755)
+    scene.commit(scene.repository, "more")
+    set_rules(first)
+    place = scene.open(kind)
+    write(place, "new", b"new\n")
+    if when == "before the rescue":
+        set_rules(later, place.root)
+    before = read_tree(place.root)
+    scene.rescue(place)
+    set_rules(later)
+    scene.close(place)
+
+    fresh, _ = scene.restore(kind)
+
+    assert read_tree(fresh.root) == before
+
+
 @KINDS
 def test_bytes_that_a_filter_hides_come_back(scene: RescueTestbed, kind: str) -> None:
     (scene.repository / ".gitattributes").write_text("*.low filter=lower\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from enum import StrEnum
 
 from landlane.git.tree_diff import LINK
 from landlane.git.untrusted_checkout import to_bytes
@@ -22,6 +23,13 @@ _CHUNK = 1 << 20
 _CONVERTED_LIMIT = 64 * 1024 * 1024  # line ends of bigger files are not converted
 _ATTRIBUTES = ("text", "eol", "crlf", "filter", "ident", "working-tree-encoding")
 _PROGRAM = "100755"
+
+
+class Conversion(StrEnum):
+    """How the bytes of a file differ from those of its blob, though git considers it unchanged."""
+
+    CRLF = "crlf"
+    OTHER = "other"
 
 
 @value
@@ -71,7 +79,7 @@ class FileComparer:
     Beside its result, `find_differing` fills `permissions` with the unusual ones of files that do not differ,
     `hidden` with files that git itself considers unchanged because of a filter, `unexpected` with files that
     exist though a sparse checkout leaves them out, and `converted` with files that do not differ but have
-    other bytes than their blob.
+    other bytes than their blob: with CRLF where the blob has LF, or otherwise.
     """
 
     def __init__(self, private: PrivateGitDir, tree: TreeReader) -> None:
@@ -81,7 +89,7 @@ class FileComparer:
         self.hidden: set[str] = set()
         self.permissions: dict[str, int] = {}
         self.unexpected: set[str] = set()
-        self.converted: set[str] = set()
+        self.converted: dict[str, Conversion] = {}
 
     def find_differing(self, tracked: Mapping[str, IndexEntry], dirty: set[str]) -> set[str]:
         """Return the paths whose file is missing or differs from the index in bytes, type or mode."""
@@ -136,8 +144,9 @@ class FileComparer:
             entry, named = tracked[path], attributes.get(path, {})
             if self._has_same_bytes(entry, found):
                 continue
-            if self._is_converted(entry, found, named):
-                self.converted.add(path)
+            conversion = self._find_conversion(entry, found, named)
+            if conversion is not None:
+                self.converted[path] = conversion
                 continue
             differing.add(path)
             if named.get("filter") and path not in dirty and not entry.is_unchecked:
@@ -173,14 +182,17 @@ class FileComparer:
             return self._blob_id(self._tree.read_link(entry.path) or b"") == entry.oid
         return file_blob_id(self._tree, entry.path, self._private.algorithm) == entry.oid
 
-    def _is_converted(self, entry: IndexEntry, found: os.stat_result, named: Mapping[str, str]) -> bool:
-        """Return whether a file is what git makes of its blob when it writes it."""
+    def _find_conversion(
+        self, entry: IndexEntry, found: os.stat_result, named: Mapping[str, str]
+    ) -> Conversion | None:
+        """Return how git makes a file of its blob when it writes it; None if this is not what it makes."""
         if stat.S_ISLNK(found.st_mode) or found.st_size > _CONVERTED_LIMIT:
-            return False
+            return None
         if named.get("ident") or named.get("working-tree-encoding"):
             made = self._private.run("cat-file", "--filters", f"--path={entry.path}", entry.oid)
-            return not made.exit_code and to_bytes(made.stdout) == self._read(entry.path)
-        return self._has_usual_line_ends(entry, named)
+            is_made = not made.exit_code and to_bytes(made.stdout) == self._read(entry.path)
+            return Conversion.OTHER if is_made else None
+        return Conversion.CRLF if self._has_usual_line_ends(entry, named) else None
 
     def _has_usual_line_ends(self, entry: IndexEntry, named: Mapping[str, str]) -> bool:
         """Return whether a file only has the CRLF that a checkout would write for it."""

@@ -16,7 +16,7 @@ from landlane.git.discovery import HOME_POINTER
 from landlane.git.tree_diff import SUBMODULE, parse_raw_diff
 from landlane.git.untrusted_checkout import MAIN, to_bytes
 from landlane.git.worktree_files import TreeReader, default_modes
-from landlane.rescue.compare_files import FileComparer, IndexEntry
+from landlane.rescue.compare_files import Conversion, FileComparer, IndexEntry
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -57,6 +57,7 @@ class UnsavedFiles:
     submodules: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
     staged_blobs: tuple[str, ...]
+    converted: tuple[tuple[str, Conversion], ...]  # unchanged files that have other bytes than their blob
     modified: int
     staged: int
     untracked: int
@@ -115,6 +116,7 @@ class _Finder:
             submodules=tuple((entry.path, entry.oid) for entry in entries if entry.mode == SUBMODULE),
             notes=(*self._notes, *(f"{path}: {_SKIPPED}" for path in dict.fromkeys(self._skipped))),
             staged_blobs=self._staged_blobs(entries, staged),
+            converted=tuple(comparer.converted.items()),
             modified=len((differing - comparer.hidden) & self._files.keys()),
             staged=len(staged),
             untracked=len(new),

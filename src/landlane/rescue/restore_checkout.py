@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
 
 from landlane.errors import RepositoryError
@@ -18,7 +19,8 @@ from landlane.git.untrusted_checkout import (
     home_git_output,
     to_text,
 )
-from landlane.git.worktree_files import TreeWriter
+from landlane.git.worktree_files import TreeReader, TreeWriter, default_modes
+from landlane.rescue.compare_files import Conversion
 from landlane.rescue.find_unsaved import FILE, LINK
 from landlane.rescue.scan_checkout import STASH, is_state_path
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 
 _CHUNK = 1 << 20
+_PLAIN, _PROGRAM = "100644", "100755"
+_FILES = (_PLAIN, _PROGRAM)
 _CONFIG = "config.worktree"
 _STASH_LOG = "logs/refs/stash"
 # Only the settings that choose the files of a checkout are restored: others can name programs.
@@ -121,6 +125,8 @@ def _list_ids(home: str, commit: str) -> dict[str, str]:
 def restore_section(target: RestoreTarget, section: dict[str, Any], rescue: RescueReader) -> str:
     """Restore one checkout, the outermost or a submodule; return the branch that HEAD is on then."""
     _check_out(target, section["head"])
+    if section["head"] and "converted" in section:
+        _restore_unchanged(target, section, rescue)
     restore_index(target, section, rescue)
     restore_files(target, section, rescue)
     _restore_refs(target, section, rescue)
@@ -141,6 +147,34 @@ def _check_out(target: RestoreTarget, head: str) -> None:
             if path:
                 tree.remove(path)
     target.git_output("read-tree", "--empty")
+
+
+def _restore_unchanged(target: RestoreTarget, section: dict[str, Any], rescue: RescueReader) -> None:
+    """Give unchanged files the bytes that they had, also if the rules for line ends are others now.
+
+    A checkout obeys the settings and attributes of today. What it converts has another size then.
+    """
+    root = target.checkout.root
+    rows = target.git_output("ls-tree", "-r", "-l", "-z", "--full-tree", section["head"]).split("\0")
+    _, program, plain = default_modes()
+    with TreeReader(root) as reader, TreeWriter(root) as writer:
+        for fields, _, path in (row.partition("\t") for row in rows if row):
+            mode, _, oid, size = fields.split()
+            found = reader.lstat(path)
+            conversion = section["converted"].get(path)
+            if mode not in _FILES or found is None or not stat.S_ISREG(found.st_mode):
+                continue
+            if conversion == Conversion.OTHER:
+                continue  # what makes it can be a setting that nobody has any more: git decides
+            if conversion is None and found.st_size == int(size):
+                continue
+            content = rescue.read(oid)
+            if conversion == Conversion.CRLF:
+                text = b"".join(content).replace(b"\n", b"\r\n")
+                if len(text) == found.st_size:
+                    continue
+                content = iter((text,))
+            writer.write(path, content, program if mode == _PROGRAM else plain)
 
 
 def restore_index(target: RestoreTarget, section: dict[str, Any], rescue: RescueReader) -> None:

@@ -214,6 +214,7 @@ def _save(writer: CommitWriter, scan: CheckoutScan) -> dict[str, Any]:
         "gitlink": scan.gitlink,
         "files": [entry for entry in saved if entry is not None],
         "deleted": list(unsaved.deleted),
+        "converted": dict(unsaved.converted),
         "folders": [list(folder) for folder in unsaved.folders],
         "empty_folders": list(unsaved.empty_folders),
         "index": index,
