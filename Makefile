@@ -45,7 +45,7 @@ pytest: .dev .clients ## all tests
 soak: .dev ## the tests of races, kills and crashes, with many more rounds than `make test` has time for
 	@LANDLANE_RACES=10000 LANDLANE_TASK_ROUNDS=20 LANDLANE_HOOK_CALLS=1000 LANDLANE_COMMIT_ROUNDS=4 LANDLANE_TEST_STARTS=1 LANDLANE_STOPS=12 \
 	LANDLANE_FAULT_SECONDS=60 LANDLANE_FAULT_TASKS=500 LANDLANE_LANDING_KILLS=100 LANDLANE_RUN_KILLS=600 \
-	LANDLANE_SIMULATIONS=10 LANDLANE_EXAMPLES=100 LANDLANE_EVERY_DAMAGE=1 \
+	LANDLANE_SYSTEM_CALL_KILLS=16 LANDLANE_SIMULATIONS=10 LANDLANE_EXAMPLES=100 LANDLANE_EVERY_DAMAGE=1 \
 	$(BIN)/python -m pytest --timeout=3600 -m "simulation or soak" $(ARGS)
 
 test-clients: .dev ## the tests with real coding clients, all six of them

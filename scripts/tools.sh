@@ -44,5 +44,6 @@ provide() {  # provide NAME PROGRAM PACKAGE...
 }
 
 provide bubblewrap usr/bin/bwrap bubblewrap
+provide strace usr/bin/strace strace libunwind8
 provide zsh bin/zsh zsh
 provide fish usr/bin/fish fish fish-common libpcre2-32-0

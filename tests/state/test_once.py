@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
 import signal
+import sqlite3
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -17,16 +19,18 @@ from landlane.processes.child import ChildResult
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.state import once
 from landlane.state.once import RunCrashed, RunEnded, StillRunning
+from tests.support.processes import is_alive
 from tests.support.project import MINUTE, SQLITE_ONLY, Background, opened
-from tests.support.shell import LANDLANE
+from tests.support.shell import LANDLANE, Shell
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from landlane.repository import Repository
     from tests.support.project import Agent, Project
-    from tests.support.shell import Shell
+    from tests.support.shell import Running
 
 pytestmark = pytest.mark.contract
 
@@ -311,3 +315,64 @@ def test_a_key_inside_of_its_own_command_is_refused_and_not_waited_for(shell: Sh
     for ended in (outer, again):
         assert ended.exit == 2, ended
         assert json.loads(ended.out)["code"] == "ONCE_NESTED"
+
+
+def once_words(key: str, agent: str, *command: str) -> list[str]:
+    return [LANDLANE, "once", key, "--json", "--as", agent, "--", *command]
+
+
+@pytest.mark.promise(
+    "once.keys-that-wait-for-each-other-are-refused",
+    "Runs of `once` that would wait for each other are refused at once, with the names of the keys.",
+)
+def test_keys_that_wait_for_each_other_are_refused(
+    live_project: Project, repository: Path, tmp_path: Path
+) -> None:
+    del live_project  # it says which store
+    shell, results = Shell(repository), tmp_path / "results"
+    results.mkdir()
+
+    def start(key: str, agent: str, other: str, mine: str, its: str) -> Running:
+        """Run a key whose command waits until the other key runs, too, and then asks for it."""
+        inner = shlex.join(once_words(other, f"{agent}-inner", "true"))
+        script = (
+            f"touch {results / mine}; until [ -e {results / its} ]; do sleep 0.02; done;"
+            f" {inner} >{results / agent}.json"
+        )
+        return shell.start(*once_words(key, agent, "sh", "-c", script)[1:])
+
+    with start("a", "ann", "b", "1", "2") as first, start("b", "bob", "a", "2", "1") as second:
+        ended = [first.end(), second.end()]
+
+    answers = [json.loads((results / f"{agent}.json").read_text()) for agent in ("ann", "bob")]
+    refused = [answer for answer in answers if answer.get("code") == "ONCE_CYCLE"]
+    assert refused, answers  # whose run fails because of it, so the other one hears that it failed
+    assert set(refused[0]["cycle"]) == {"a", "b"}
+    assert refused[0]["hint"].startswith("run ")
+    assert 3 in [one.exit for one in ended]
+
+
+def test_runs_that_wait_for_one_that_waits_for_none_of_them_are_not_refused(shell: Shell) -> None:
+    inner = shlex.join(once_words("deps", "bob", "true"))
+    with shell.start(*once_words("deps", "ann", "sleep", "1")[1:]) as first:
+        wait_until(lambda: shell.run_json("log")["entries"][-1]["kind"] == "once.started")
+        outer = shell.run(*once_words("tests", "bob", "sh", "-c", inner)[1:])
+        assert first.end().exit == 0
+
+    assert outer.exit == 0, outer
+
+
+def test_a_killed_wait_inside_of_a_run_keeps_nobody_from_waiting(shell: Shell) -> None:
+    with shell.start(*once_words("b", "ann", "sleep", "60")[1:]):
+        wait_until(lambda: shell.run_json("log")["entries"][-1]["kind"] == "once.started")
+        inner = shlex.join(once_words("b", "bob", "true"))
+        script = f"{inner} & sleep 1; kill -9 $!; wait; sleep 60"
+        with shell.start(*once_words("a", "bob", "sh", "-c", script)[1:]):
+            with contextlib.closing(sqlite3.connect(shell.state / "store.db")) as db:
+                query = "SELECT pid FROM once_waits"
+                wait_until(lambda: db.execute(query).fetchone())
+                ((pid,),) = db.execute(query).fetchall()
+            wait_until(lambda: not is_alive(pid))
+            words = once_words("a", "carl", "true")[1:]
+            ended = shell.run(*words[:2], "--wait", "1s", *words[2:])
+            assert ended.json()["code"] != "ONCE_CYCLE"

@@ -170,7 +170,7 @@ def test_a_file_of_another_version_is_refused_to_whoever_has_the_store_open(proj
     with sqlite3.connect(project.place) as database, sqlite3.connect(copy) as target:
         database.backup(target)
     database.close()
-    target.execute("PRAGMA user_version=2")
+    target.execute(f"PRAGMA user_version={schema_version.SCHEMA_VERSION + 1}")
     target.close()
     move_store(project.place, project.place + ".aside")
     os.rename(copy, project.place)
@@ -192,8 +192,9 @@ def test_the_log_of_a_killed_program_is_left_as_it_is_too(project: Project) -> N
     script = (
         "import os, sqlite3, sys\n"
         "database = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
-        "database.execute('PRAGMA user_version=2')\n"
-        "database.execute(\"UPDATE meta SET value = '2' WHERE key IN ('schema', 'readable_by')\")\n"
+        f"database.execute('PRAGMA user_version={schema_version.SCHEMA_VERSION + 1}')\n"
+        f"database.execute(\"UPDATE meta SET value = '{schema_version.SCHEMA_VERSION + 1}'\"\n"
+        "                 \" WHERE key IN ('schema', 'readable_by')\")\n"
         "os._exit(0)\n"
     )
     project.agent("ann").take("src")

@@ -7,7 +7,12 @@ import shutil
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-_PROGRAMS = {"bubblewrap": "usr/bin/bwrap", "zsh": "bin/zsh", "fish": "usr/bin/fish"}
+_PROGRAMS = {
+    "bubblewrap": "usr/bin/bwrap",
+    "zsh": "bin/zsh",
+    "fish": "usr/bin/fish",
+    "strace": "usr/bin/strace",
+}
 
 
 def find_tool(name: str) -> str:

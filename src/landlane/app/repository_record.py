@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TABLES = (  # those with a column for the repository
     *("sessions", "processes", "claims", "lapsed", "waiters", "waiter_paths", "journal"),
     *("tasks", "task_after", "task_signs", "task_links", "task_counts"),
-    *("state", "state_versions", "numbers", "slots", "slot_places", "once"),
+    *("state", "state_versions", "numbers", "slots", "slot_places", "once", "once_waits"),
     *("records", "record_counts", "verdicts", "runners"),
     *("client_sessions", "reads", "tool_calls"),
 )

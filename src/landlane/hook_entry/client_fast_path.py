@@ -33,7 +33,7 @@ _RESIDENT_SECONDS = 10.0  # of the limit; then the hook answers without the resi
 _MOST_BYTES = 64 * 1024 * 1024
 # Copies of store/sqlite/database.py and store/schema_version.py.
 APPLICATION_ID = 0x4C4E444C
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 3
 _RECORD_BYTES = 240  # a copy of sessions/signs_of_life.py
 _unclosed = []  # connections to other stores: closing one could checkpoint its log
 _KIND_OF_FILE, _LINK, _REGULAR, _FOLDER = 0o170000, 0o120000, 0o100000, 0o040000

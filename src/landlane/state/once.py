@@ -19,6 +19,7 @@ from landlane.sessions.leases import (
     stay_alive,
 )
 from landlane.state.key_rules import check_key
+from landlane.state.once_waits import announced_wait
 from landlane.values import as_dict, from_columns, replace, value
 
 TYPE_CHECKING = False
@@ -107,6 +108,7 @@ def run_once(
 
     Raises:
         Malformed: the key cannot be used, or its command is running and made this call.
+        Held: its command is running, and waits for what made this call.
         Stale: the session is over.
     """
     check_key(key)
@@ -115,9 +117,10 @@ def run_once(
     found = _begin(repo, session, key, shown, is_again=is_again)
     if isinstance(found, StillRunning):
         _check_not_nested(repo, found)
-        if on_wait is not None and wait_ms != 0:
-            on_wait(found.run)
-        found = _wait(repo, session, key, shown, is_again=is_again, wait_ms=wait_ms)
+        with announced_wait(repo, session, key, found.run.agent):
+            if on_wait is not None and wait_ms != 0:
+                on_wait(found.run)
+            found = _wait(repo, session, key, shown, is_again=is_again, wait_ms=wait_ms)
     return _carry_out(repo, session, found, runner) if isinstance(found, OnceRun) else found
 
 

@@ -110,6 +110,24 @@ WHERE repository = :repository AND key = :key AND run = :run;
 UPDATE once SET done_at = :done_at, exit_code = :exit_code, output = :output
 WHERE repository = :repository AND key = :key AND run = :run AND done_at IS NULL;
 
+-- once_running: the runs that have not ended
+SELECT key, agent, session, boot_id, namespace, pid, started, child_pid, child_started
+FROM once WHERE repository = :repository AND done_at IS NULL;
+
+-- once_waits: which calls wait for the run of a key, and inside of which run
+SELECT wait, inside, key, session, boot_id, namespace, pid, started
+FROM once_waits WHERE repository = :repository ORDER BY inside, key;
+
+-- once_wait_add: record that a call inside of a run waits for a key
+INSERT INTO once_waits (repository, wait, inside, key, session, boot_id, namespace, pid, started)
+VALUES (:repository, :wait, :inside, :key, :session, :boot_id, :namespace, :pid, :started);
+
+-- once_wait_drop: record that a call waits no more
+DELETE FROM once_waits WHERE repository = :repository AND wait = :wait;
+
+-- rekey_once_waits: change the repository id
+UPDATE once_waits SET repository = :repository WHERE repository = :former;
+
 -- rekey_state: change the repository id
 UPDATE state SET repository = :repository WHERE repository = :former;
 

@@ -298,6 +298,20 @@ CREATE TABLE once (
     PRIMARY KEY (repository, key)
 );
 
+-- The runs inside of which a call waits for the run of another key.
+CREATE TABLE once_waits (
+    repository text NOT NULL,
+    wait text NOT NULL,
+    inside text NOT NULL,  -- the key of the run that made the call
+    key text NOT NULL,
+    session text NOT NULL,
+    boot_id text NOT NULL,
+    namespace text NOT NULL,
+    pid bigint NOT NULL,
+    started bigint NOT NULL,
+    PRIMARY KEY (repository, wait, inside)
+);
+
 -- ----------------------------------------------------------------------------------------------------------- Tasks
 
 CREATE TABLE tasks (

@@ -288,6 +288,20 @@ CREATE TABLE once (
     PRIMARY KEY (repository, key)
 ) WITHOUT ROWID;
 
+-- The runs inside of which a call waits for the run of another key.
+CREATE TABLE once_waits (
+    repository TEXT NOT NULL,
+    wait TEXT NOT NULL,
+    inside TEXT NOT NULL,  -- the key of the run that made the call
+    key TEXT NOT NULL,
+    session TEXT NOT NULL,
+    boot_id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    started INTEGER NOT NULL,
+    PRIMARY KEY (repository, wait, inside)
+) WITHOUT ROWID;
+
 -- ----------------------------------------------------------------------------------------------------------- Tasks
 
 CREATE TABLE tasks (

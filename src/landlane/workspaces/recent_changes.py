@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 import time
@@ -58,15 +59,23 @@ def _stamps_finely(folder: str) -> bool:
 def _age_of_new_file(folder: str) -> int | None:
     """Return the age of a new file by its stamp; None when the stamp has whole seconds or is unknown."""
     try:
-        file, path = tempfile.mkstemp(prefix=".time-", dir=folder)
+        file = _open_unnamed(folder)
         try:
             stamp_ns = os.fstat(file).st_ctime_ns
             return time.time_ns() - stamp_ns if stamp_ns % 10**9 else None
         finally:
             os.close(file)
-            os.unlink(path)
     except OSError:
         return None
+
+
+def _open_unnamed(folder: str) -> int:
+    """Open a new file that has no name, so that a killed process does not leave it behind."""
+    with contextlib.suppress(AttributeError, OSError):  # neither all systems nor all file systems have them
+        return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    file, path = tempfile.mkstemp(prefix=".time-", dir=folder)
+    os.unlink(path)
+    return file
 
 
 def has_newer(root: str, git_dir: str, since: ClockReading) -> bool:
