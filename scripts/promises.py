@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = Path("docs", "reference", "promises.md")
@@ -54,6 +54,41 @@ HEADINGS = {
     "once": "Running a command once",
     "stash": "Stashes",
     "watch": "Notifications",
+}
+
+# What an attacker, a crash or bad luck may try, and the promises that speak about it.
+ATTACKS = {
+    "Two stores or two repositories where there is one": (
+        *(
+            "store.state-folder-decides",
+            "store.never-in-two",
+            "store.loss-is-noticed",
+            "store.moved-is-out-of-use",
+        ),
+    ),
+    "A write after its lease has ended": ("late-writes.none", "git-hooks.late-commits"),
+    "A branch that influences what another one's checks say": (
+        *("landing.verdicts-are-independent", "landing.no-process-is-left"),
+    ),
+    "A sandboxed caller that makes something run outside": (
+        "guests.run-nothing-outside",
+        "guests.checks-are-sandboxed",
+    ),
+    "Bytes and commits that are nowhere else": (
+        *(
+            "workspaces.close-loses-nothing",
+            "rescue.reflog",
+            "rescues.byte-for-byte",
+            "kills.can-be-repeated",
+        ),
+    ),
+    "Something that waits or fails for ever": (
+        *("sessions.reserved-names", "store.any-file-is-repaired", "waiting.rings-are-refused"),
+        *("once.keys-that-wait-for-each-other-are-refused", "store.move-can-be-repeated"),
+    ),
+    "Very many who wait": ("waiting.wakes-the-next", "waiting.joining-is-short"),
+    "Secrets and foreign text": ("store.secrets-stay-secret", "output.controls-nothing", "state.private"),
+    "Wrong answers": ("rescues.line-ends", "landing.hot-files", "claims.again-is-renewal"),
 }
 
 
@@ -177,13 +212,19 @@ def find_lost(page: str, markers: Iterable[Marker], withdrawn: Iterable[str] = (
     return [f"{one} has no test any more: {hint} {one}`" for one in lost]
 
 
-def make_page(markers: Iterable[Marker]) -> str:
-    """Return the page: the promises by noun, each with its identifier and its tests."""
+def make_page(markers: Sequence[Marker]) -> str:
+    """Return the page: the kinds of attacks, then the promises by noun with their identifiers and tests."""
     groups: dict[str, dict[str, list[Marker]]] = defaultdict(lambda: defaultdict(list))
     for marker in markers:
         noun = marker.identifier.partition(".")[0]
         groups[HEADINGS.get(noun, noun.capitalize())][marker.identifier].append(marker)
-    parts = [ABOVE]
+    known = {marker.identifier for marker in markers}
+    rows = [
+        f"- {attack}: {', '.join(f'`{one}`' for one in identifiers if one in known)}"
+        for attack, identifiers in ATTACKS.items()
+        if known.intersection(identifiers)
+    ]
+    parts = [ABOVE, "## What was attacked", "\n".join(rows)] if rows else [ABOVE]
     for heading, promises in sorted(groups.items()):
         parts.append(f"## {heading}")
         parts.append("\n".join(_item(identifier, found) for identifier, found in sorted(promises.items())))

@@ -192,3 +192,10 @@ def test_on_a_build_machine_a_part_that_is_missing_fails_the_run(way: tuple[str,
 
     assert ended.returncode == 1
     assert why in ended.stdout.partition("tests not run because a part is missing")[2]
+
+
+def test_every_kind_of_attack_has_its_promises() -> None:
+    known = {marker.identifier for marker in promises.read_markers(promises.ROOT)}
+
+    assert len(promises.ATTACKS) == 9
+    assert {one for identifiers in promises.ATTACKS.values() for one in identifiers} <= known

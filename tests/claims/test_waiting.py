@@ -409,6 +409,9 @@ def test_each_waiter_watches_the_one_ahead_of_it(live_project: Project) -> None:
         granted(waiter.result())
 
 
+@pytest.mark.promise(
+    "waiting.joining-is-short", "However many wait, other writers do not wait while one more joins them."
+)
 def test_why_one_waits_is_described_without_keeping_other_writers_waiting(
     live_project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -193,6 +193,10 @@ def test_bytes_that_line_end_rules_hide_come_back(scene: RescueTestbed, kind: st
     assert Path(fresh.root, "a.txt").read_bytes() == b"one\r\ntwo\r\nthree\r\n"
 
 
+@pytest.mark.promise(
+    "rescues.line-ends",
+    "A restored file has the line ends that were saved, also when the rules for them have changed since.",
+)
 @pytest.mark.parametrize("when", ["before the rescue", "after the rescue"])
 @pytest.mark.parametrize(
     ("first", "later"),
