@@ -58,6 +58,25 @@ def test_three_shells_cannot_switch_branches_while_others_work_there(shared: She
     assert (shared.folder / "src" / "b.py").read_text() == "bob's work, not committed\n"
 
 
+def test_a_rescue_is_not_restored_into_a_checkout_in_which_others_work(shared: Shell) -> None:
+    shared.git("switch", "--quiet", "topic")
+    (shared.folder / "new.txt").write_text("new\n")
+    rescue = shared.run_json("rescue", "take", "--as", "ann")["rescue"]
+    (shared.folder / "new.txt").unlink()
+    shared.git("switch", "--quiet", "main")
+
+    answer = shared.run_error(
+        "SHARED_CHECKOUT", "rescue", "restore", rescue, "--into", ".", "--as", "ann", exit=6
+    )
+
+    assert answer["others"] == [{"agent": "bob", "paths": ["src/b.py"]}]
+    assert branch_of(shared) == "main"
+    assert not (shared.folder / "new.txt").exists()
+    shared.run_json("release", "--all", "--as", "bob")
+    shared.run_json("rescue", "restore", rescue, "--into", ".", "--as", "ann")
+    assert (shared.folder / "new.txt").read_text() == "new\n"
+
+
 @pytest.mark.parametrize(
     ("words", "instead"),
     [

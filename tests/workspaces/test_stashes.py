@@ -39,7 +39,7 @@ def save(testbed: WorkspaceTestbed, place: str | Path, agent: str = "ann", messa
 def restore(
     testbed: WorkspaceTestbed, place: str | Path, agent: str = "ann", stash: str = ""
 ) -> tuple[str, ...]:
-    return stashes.restore(testbed.prepared_repo(agent, place), stash)[1]
+    return stashes.restore(testbed.prepared_repo(agent, place), testbed.session(agent), stash)[1]
 
 
 def status(place: str | Path) -> str:
@@ -169,6 +169,40 @@ def test_in_a_shared_checkout_the_changes_of_others_stay(testbed: WorkspaceTestb
 
     assert (raised.value.exit_code, raised.value.facts["holder"]) == (3, "bob")
     assert (testbed.repository / "lines.txt").read_text() == "by bob\n"
+
+
+@pytest.mark.parametrize("is_moved", [False, True], ids=["same commit", "HEAD moved"])
+def test_a_stash_is_not_restored_over_what_others_have_claimed_since(
+    testbed: WorkspaceTestbed, is_moved: bool
+) -> None:
+    (testbed.repository / "lines.txt").write_text("by ann\n")
+    saved = save(testbed, testbed.repository)
+    before = (testbed.repository / "lines.txt").read_text()
+    if is_moved:
+        commit_file(testbed.repository, "another.txt", "x\n")
+    claim(testbed, "*.txt", "bob")
+
+    with pytest.raises(Held) as raised:
+        restore(testbed, testbed.repository)
+
+    assert (raised.value.exit_code, raised.value.facts["holder"]) == (3, "bob")
+    assert (testbed.repository / "lines.txt").read_text() == before
+    listed = stashes.list_stashes(testbed.prepared_repo("ann", testbed.repository))
+    assert [stash.id for stash in listed] == [saved]
+
+
+@kinds
+def test_a_stash_is_not_restored_in_the_workspace_of_another(testbed: WorkspaceTestbed, kind: str) -> None:
+    place = Path(testbed.open(kind=kind).workspace.path)
+    (place / "README.md").write_text("by ann\n")
+    save(testbed, place)
+
+    with pytest.raises(Held) as raised:
+        restore(testbed, place, "bob")
+
+    assert raised.value.code == "WORKSPACE_HELD"
+    assert restore(testbed, place) == ()
+    assert (place / "README.md").read_text() == "by ann\n"
 
 
 def test_in_a_shared_checkout_own_claims_do_not_block_a_stash(testbed: WorkspaceTestbed) -> None:

@@ -7,11 +7,11 @@ import os
 from landlane.api.session_view import SessionView
 from landlane.app.repair_config import prepare_git
 from landlane.rescue.refs import list_rescues
-from landlane.rescue.restore import restore
 from landlane.workspaces.close import close_workspace
 from landlane.workspaces.commit import commit, make_commit_request
-from landlane.workspaces.locate import find_workspace, workspaces_folder
+from landlane.workspaces.locate import find_workspace
 from landlane.workspaces.open import open_workspace
+from landlane.workspaces.restore_saved import restore_saved
 from landlane.workspaces.survey import survey
 
 TYPE_CHECKING = False
@@ -70,9 +70,10 @@ class Workspaces(SessionView):
         """Restore saved work into a clean checkout or a new folder; return its path.
 
         Raises:
+            NotAllowed: others are at work in that checkout.
             RepositoryError: there is no such rescue, or the checkout has uncommitted work.
         """
         repo = prepare_git(self._repo)
         folder = os.path.abspath(into) if into else ""
-        restored = restore(repo, self._session, rescue, folder, workspaces_folder(repo))
+        restored = restore_saved(repo, self._session, rescue, folder)
         return self._settled(restored).path

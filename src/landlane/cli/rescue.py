@@ -8,13 +8,12 @@ from landlane.app.repair_config import prepare_git
 from landlane.cli.table import empty_text
 from landlane.rescue.list_changes import list_rescued_changes
 from landlane.rescue.refs import get_rescue, list_rescues
-from landlane.rescue.restore import restore as restore_rescue
 from landlane.rescue.save import discard_rescue, save_checkout
 from landlane.rescue.to_json import rescue_json, rescued_change_json
 from landlane.tasks.records import task_titles
 from landlane.text import home_path
 from landlane.units import byte_size, count, time_ago
-from landlane.workspaces.locate import workspaces_folder
+from landlane.workspaces.restore_saved import restore_saved
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def restore(call: CommandCall, id: str, into: str) -> int:
     """Restore saved work."""
     repo = prepare_git(call.repo, call.terminal.note)
     target = os.path.join(call.cwd, into) if into else ""
-    restored = restore_rescue(repo, call.session(), id, target, workspaces_folder(repo))
+    restored = restore_saved(repo, call.session(), id, target)
     answer = {
         "ok": True,
         "rescue": rescue_json(restored.rescue),

@@ -19,8 +19,7 @@ def save(call: CommandCall, message: str) -> int:
 
 def restore(call: CommandCall, id: str) -> int:
     """Restore the changes that were set aside last."""
-    call.session()
-    stash, notes = stashes.restore(prepare_git(call.repo), id)
+    stash, notes = stashes.restore(prepare_git(call.repo), call.session(), id)
     for note in notes:
         call.terminal.note(note)
     return call.terminal.answer(

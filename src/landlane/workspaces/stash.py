@@ -18,6 +18,7 @@ from landlane.git.run import git_failed, git_output, run_git, run_in
 from landlane.git.untrusted_checkout import WORKTREE, UntrustedCheckout
 from landlane.patterns.pattern import alternatives_overlap
 from landlane.rescue.clear import clear_rescued
+from landlane.rescue.list_changes import list_rescued_changes
 from landlane.rescue.refs import Rescue, drop_rescue, get_rescue, list_rescues
 from landlane.rescue.restore import restore_rescue
 from landlane.rescue.save import locate_checkout, save_checkout
@@ -26,7 +27,7 @@ from landlane.workspaces.records import is_held, list_workspaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
     from landlane.repository import Repository
     from landlane.sessions.model import Session
@@ -96,21 +97,28 @@ def _check_workspace(repo: Repository, session: Session) -> None:
 def _check_own(repo: Repository, session: Session) -> None:
     """Refuse to stash the changes of other sessions in a shared checkout."""
     found = run_in(repo.checkout, "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
+    hint = "commit your own paths with `landlane commit`, or work in a workspace of your own"
+    _check_unclaimed(
+        repo, session, [item[3:] for item in found.stdout.split("\0") if item], "changed here", hint
+    )
+
+
+def _check_unclaimed(repo: Repository, session: Session, paths: Sequence[str], state: str, hint: str) -> None:
+    """Refuse to touch paths that other sessions have claimed."""
     pattern_of = repo.git.pattern_of
     others = [
         (claim, pattern_of(claim.pattern, claim.kind).alternatives)
         for claim in list_claims(repo)
         if claim.session != session.id
     ]
-    paths = [item[3:] for item in found.stdout.split("\0") if item] if others else []
-    for path in paths:
+    for path in paths if others else ():
         (changed,) = pattern_of(path, "literal").alternatives
         for claim, held in others:
             if any(alternatives_overlap(one, changed) for one in held):
                 raise Held(
-                    f"{path} is changed here, and {claim.agent} holds it",
+                    f"{path} is {state}, and {claim.agent} holds it",
                     code="CLAIM_HELD",
-                    hint="commit your own paths with `landlane commit`, or work in a workspace of your own",
+                    hint=hint,
                     holder=claim.agent,
                     until_at=claim.until,
                 )
@@ -121,12 +129,14 @@ def list_stashes(repo: Repository) -> list[Rescue]:
     return [one for one in list_rescues(repo.common_dir) if one.facts.get("stash") == repo.checkout.root]
 
 
-def restore(repo: Repository, stash_id: str) -> tuple[Rescue, tuple[str, ...]]:
+def restore(repo: Repository, session: Session, stash_id: str) -> tuple[Rescue, tuple[str, ...]]:
     """Restore the newest stash of this checkout, or the one with this id; return it with notes.
 
     Raises:
+        Held: another session holds some of its paths now, or the workspace.
         LandlaneError: there is none, the checkout has changes, or they conflict with HEAD.
     """
+    _check_workspace(repo, session)
     chosen = [one for one in list_stashes(repo) if not stash_id or one.id == stash_id]
     if not chosen:
         raise LandlaneError(
@@ -138,7 +148,7 @@ def restore(repo: Repository, stash_id: str) -> tuple[Rescue, tuple[str, ...]]:
         )
     stash = chosen[-1]
     checkout = locate_checkout(repo, repo.checkout.root)
-    with _locked(repo, "stash restore"):
+    with _locked(repo, "stash restore") as is_shared:
         # As in `save`: what that leaves here, such as submodules, does not prevent a restore.
         unsaved = find_unsaved_work(checkout)
         if unsaved.has_changes or unsaved.operation:
@@ -147,6 +157,10 @@ def restore(repo: Repository, stash_id: str) -> tuple[Rescue, tuple[str, ...]]:
                 code="CHECKOUT_DIRTY",
                 hint="commit them, or put them aside first: landlane stash save",
             )
+        if is_shared:
+            paths = [change.path for change in list_rescued_changes(repo.common_dir, stash)]
+            hint = f"wait for it, or restore it elsewhere: landlane rescue restore {stash.id} --into ../look"
+            _check_unclaimed(repo, session, paths, f"in {stash.id}", hint)
         head = run_in(repo.checkout, "rev-parse", "--verify", "--quiet", "HEAD").stdout.strip()
         if head == stash.head:
             notes = tuple(restore_rescue(stash.id, checkout, only_changes=True).notes)
