@@ -98,9 +98,8 @@ def _check_own(repo: Repository, session: Session) -> None:
     """Refuse to stash the changes of other sessions in a shared checkout."""
     found = run_in(repo.checkout, "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
     hint = "commit your own paths with `landlane commit`, or work in a workspace of your own"
-    _check_unclaimed(
-        repo, session, [item[3:] for item in found.stdout.split("\0") if item], "changed here", hint
-    )
+    paths = [item[3:] for item in found.stdout.split("\0") if item]
+    _check_unclaimed(repo, session, paths, "changed here", hint)
 
 
 def _check_unclaimed(repo: Repository, session: Session, paths: Sequence[str], state: str, hint: str) -> None:
