@@ -458,8 +458,8 @@ def test_check_tells_who_may_change_a_path(project: Project) -> None:
         "src/api/users.py": "held",
         "docs/a.md": "other",
         "src/other.py": "required",
-        "src/generated/a.py": "free",
-        "notes.txt": "unclaimed",
+        "src/generated/a.py": "required",
+        "notes.txt": "free",
     }
     assert ann.check("src/api/users.py", claim.token).claim == claim
 

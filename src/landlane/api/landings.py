@@ -11,7 +11,7 @@ from landlane.landing.submit import submit_branch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from landlane.api.task_values import Landing
 
@@ -19,13 +19,16 @@ if TYPE_CHECKING:
 class Landings(SessionView):
     """The landing queue, as one session sees it."""
 
-    def submit(self, branch: str = "", *, task: str = "") -> Landing:
+    def submit(self, branch: str = "", *, task: str = "", expect: Mapping[str, int] | None = None) -> Landing:
         """Submit a branch to the queue; from then on the landing holds the claims.
 
+        `expect` are the versions of shared keys that it is based on; it does not land if one has moved.
+
         Raises:
+            Stale: a key has another version.
             NotAllowed: it is empty, its evidence is missing, or it changes unclaimed paths.
         """
-        submitted = submit_branch(prepare_git(self._repo), self._session, branch, task)
+        submitted = submit_branch(prepare_git(self._repo), self._session, branch, task, expect=expect)
         return self._settled(submitted.landing)
 
     def wait(self, landing: str, on_stage: Callable[[str], None] = lambda _: None) -> Landing:

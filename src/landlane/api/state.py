@@ -9,6 +9,7 @@ from landlane.state.steps import find_step, record_step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from landlane.api.shared_values import (
@@ -42,6 +43,27 @@ class SharedState(SessionView):
         return self._settled(
             state.set_state(self._repo, self._session, key, value, expect=expect, is_any=overwrite)
         )
+
+    def set_all(
+        self, values: Mapping[str, Any], *, expect: Mapping[str, int] | None = None, overwrite: bool = False
+    ) -> tuple[State, ...] | StateStale:
+        """Set several keys in one transaction: all of them, or none.
+
+        Each key in `expect` must still have this version; a changed key without one must be new, unless
+        `overwrite`.
+
+        Raises:
+            Malformed: a key or a value cannot be used.
+            NotAllowed: the settings reserve a key for another writer, or restrict its value.
+            Stale: the session has ended.
+        """
+        return self._settled(
+            state.set_states(self._repo, self._session, values, expect=expect or {}, is_any=overwrite)
+        )
+
+    def check(self, expect: Mapping[str, int]) -> tuple[StateStale, ...]:
+        """Return the keys that do not have the expected version any more, all from one moment."""
+        return self._public(tuple(state.check_states(self._repo, expect)))
 
     def append(self, key: str, value: Any, reducer: str = "") -> State:
         """Combine a value with the current one: append, union, max, min, sum or merge.

@@ -20,7 +20,7 @@ from landlane.tasks.records import get_task, list_tasks, task_history
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from landlane.api.claim_values import Entry
     from landlane.api.task_values import (
@@ -131,15 +131,17 @@ class Tasks(SessionView):
         """
         return self._settled(add_plan(self._repo, self._session, read_plan(plan, ""), force=force))
 
-    def done(self, task: str, *, result: str = "") -> Completion:
+    def done(self, task: str, *, result: str = "", expect: Mapping[str, int] | None = None) -> Completion:
         """Report a task as done, and return its state after its evidence was verified.
 
+        `expect` are the versions of shared keys that the work is based on.
+
         Raises:
-            Stale: the task no longer belongs to this session.
+            Stale: the task no longer belongs to this session, or a key has another version.
         """
         if self._repo.checkout.common_dir:
             fetch_task_commits(self._repo, task)
-        return self._settled(complete_task(self._repo, self._session, task, result=result))
+        return self._settled(complete_task(self._repo, self._session, task, result=result, expect=expect))
 
     def fail(self, task: str, why: str, *, final: bool = False) -> Task:
         """Give a task back with a report of what was learned; after the last attempt it is dead.

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from landlane.patterns.pattern import Pattern
     from landlane.repository import Repository
     from landlane.sessions.model import Session
+    from landlane.settings.model import ClaimSettings
 
 
 class PathState(StrEnum):
@@ -66,12 +67,24 @@ def check(repo: Repository, session: Session | None, pattern: Pattern, token: in
         others = [claim for claim in others if claim.session not in ancestors]
     if others:
         return PathCheck(path=pattern.text, state=PathState.OTHER, claim=others[0])
-    state = PathState.UNCLAIMED
-    if _is_listed(repo, repo.settings.claims.free, pattern):
-        state = PathState.FREE
-    elif _is_listed(repo, repo.settings.claims.required, pattern):
-        state = PathState.REQUIRED
-    return PathCheck(path=pattern.text, state=state)
+    return PathCheck(path=pattern.text, state=claim_need(repo, repo.settings.claims, pattern))
+
+
+def claim_need(repo: Repository, settings: ClaimSettings, pattern: Pattern) -> PathState:
+    """Return whether a path that no other session holds needs a claim: `REQUIRED`, `FREE` or `UNCLAIMED`.
+
+    Where the settings list what needs a claim, everything else is free; that list wins over `free`.
+    """
+    if _is_listed(repo, settings.required, pattern):
+        return PathState.REQUIRED
+    if settings.required or _is_listed(repo, settings.free, pattern):
+        return PathState.FREE
+    return PathState.UNCLAIMED
+
+
+def needs_no_claim(repo: Repository, settings: ClaimSettings, path: str) -> bool:
+    """Return whether a path relative to the root may be changed without a claim."""
+    return claim_need(repo, settings, pattern_of(repo, path)) == PathState.FREE
 
 
 def _is_listed(repo: Repository, listed: Sequence[str], pattern: Pattern) -> bool:

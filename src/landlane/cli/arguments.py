@@ -9,6 +9,10 @@ from landlane.cli.specs.model import FOREVER
 from landlane.clock import parse_duration
 from landlane.errors import Malformed
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 FOREVER_MS = 10 * 366 * 86_400_000
 
 
@@ -29,6 +33,27 @@ def read_number(text: str, what: str) -> int | None:
             example="1",
         )
     return int(text)
+
+
+def read_versions(texts: Sequence[str], what: str = "--expect") -> dict[str, int]:
+    """Return the versions of keys that are given as `KEY=VERSION`.
+
+    Raises:
+        Malformed: one is not in this form.
+    """
+    versions: dict[str, int] = {}
+    for text in texts:
+        key, equals, number = text.rpartition("=")
+        if not equals or not key:
+            raise Malformed(
+                f"{what} {text[:60]} is not KEY=VERSION",
+                code="BAD_CALL",
+                hint="name the key and the version you read",
+                unknown=text,
+                example=f"{text or 'plan'}=3",
+            )
+        versions[key] = read_number(number, what) or 0
+    return versions
 
 
 def read_wait(text: str) -> int:

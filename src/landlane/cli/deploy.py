@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.app.repair_config import prepare_git
-from landlane.cli.arguments import read_wait
+from landlane.cli.arguments import read_versions, read_wait
 from landlane.cli.command import stop_on_signals
 from landlane.cli.table import empty_text, text_width
 from landlane.cli.terminal import in_one_line
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from landlane.cli.command import CommandCall
 
 
-def deploy(call: CommandCall, target: str, command: tuple[str, ...], wait: str) -> int:
+def deploy(
+    call: CommandCall, target: str, command: tuple[str, ...], wait: str, expect: tuple[str, ...]
+) -> int:
     """Deploy, and show whether the commit is live."""
     wait_ms = read_wait(wait)
     repo = prepare_git(call.repo, call.terminal.note)
@@ -30,7 +32,16 @@ def deploy(call: CommandCall, target: str, command: tuple[str, ...], wait: str) 
     try:
         from landlane.deploys.deploy import deploy as run_deploy  # noqa: PLC0415 - the history does not need it
 
-        done = run_deploy(repo, session, target, command, wait_ms=wait_ms, out=out, err=2)
+        done = run_deploy(
+            repo,
+            session,
+            target,
+            command,
+            wait_ms=wait_ms,
+            out=out,
+            err=2,
+            expect=read_versions(expect),
+        )
     except LandlaneError as error:
         return fail(call, error)
     answer, code = deployed_json(done)

@@ -6,7 +6,7 @@ import shlex
 import time
 
 from landlane.app.repair_config import prepare_git
-from landlane.cli.arguments import read_wait
+from landlane.cli.arguments import read_versions, read_wait
 from landlane.cli.command import stop_on_signals
 from landlane.error_json import failure_json
 from landlane.errors import LandlaneError
@@ -47,12 +47,12 @@ _OWN_COMMANDS = ("land", "next", "sync")  # what they do depends on who calls; t
 _EXIT_CODES = {LANDED: 0, BOUNCED: 1, EJECTED: 1, HELD: 7}
 
 
-def land(call: CommandCall, branch: str, task: str, wait: str) -> int:
+def land(call: CommandCall, branch: str, task: str, wait: str, expect: tuple[str, ...]) -> int:
     """Submit a branch; with --wait, wait until its landing has ended."""
     wait_ms = read_wait(wait)
     repo = prepare_git(call.repo, call.terminal.note)
     session = call.session()
-    submitted = submit_branch(repo, session, branch, task)
+    submitted = submit_branch(repo, session, branch, task, expect=read_versions(expect))
     landing, stop = submitted.landing, None
     progress = _Progress(call, repo, landing)
     if landing.state == HELD:

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import json
 
-from landlane.cli.arguments import read_number
+from landlane.cli.arguments import read_number, read_versions
 from landlane.cli.command import stop_on_signals
 from landlane.cli.table import empty_text
 from landlane.cli.terminal import in_one_line
 from landlane.clock import parse_duration, rfc3339
-from landlane.errors import TimedOut
+from landlane.error_json import failure_json
+from landlane.errors import Malformed, TimedOut
 from landlane.state.key_rules import StateStale, parse_value, value_text
-from landlane.state.keys import append_state, list_state, need_state, set_state, state_history, watch_state
+from landlane.state.keys import (
+    append_state,
+    check_states,
+    list_state,
+    moved_error,
+    need_state,
+    set_states,
+    state_history,
+    watch_state,
+)
 from landlane.state.to_json import stale_json, state_json
+from landlane.text import in_lines
 from landlane.units import time_ago
 
 TYPE_CHECKING = False
@@ -30,19 +41,61 @@ def get(call: CommandCall, key: str) -> int:
     return _print_value(call, need_state(call.repo, key))
 
 
-def set_value(call: CommandCall, key: str, value: str, expect: str, any: bool) -> int:
-    """Set a key, or show its current value if the version differs."""
-    outcome = set_state(
-        call.repo,
-        call.session(),
-        key,
-        parse_value(value),
-        expect=read_number(expect, "--expect"),
-        is_any=any,
-    )
+def set_value(
+    call: CommandCall,
+    key: str,
+    value: str,
+    pairs: tuple[str, ...],
+    expect: tuple[str, ...],
+    any: bool,
+    force: bool,
+) -> int:
+    """Set a key or several, or show the current value of one whose version differs."""
+    words = [key, value, *pairs]
+    if len(words) % 2:
+        raise Malformed(
+            f"{words[-1][:60]} has no value",
+            code="BAD_CALL",
+            hint="give a value for each key: landlane state set plan/a 1 plan/b 2",
+        )
+    changes = {one: parse_value(text) for one, text in zip(words[::2], words[1::2], strict=True)}
+    bare = [text for text in expect if "=" not in text]  # the version of the only key
+    if bare and (len(changes) > 1 or len(bare) > 1):
+        raise Malformed(
+            f"--expect {bare[0][:40]} does not say which key it is about",
+            code="BAD_CALL",
+            hint=f"name it: --expect {key}={bare[0][:40]}",
+        )
+    expected = read_versions([text for text in expect if text not in bare])
+    if bare:
+        expected[key] = read_number(bare[0], "--expect") or 0
+    outcome = set_states(call.repo, call.session(), changes, expect=expected, is_any=any, is_forced=force)
     if isinstance(outcome, StateStale):
         return call.terminal.refuse(*stale_json(outcome))
-    return _confirm(call, outcome)
+    if len(outcome) == 1:
+        return _confirm(call, outcome[0])
+    lines = [in_one_line(f"✓ {one.key} = {value_text(one.value)} (version {one.version})") for one in outcome]
+    answer = {"ok": True, "states": [state_json(one) for one in outcome]}
+    versions = "\n".join(str(one.version) for one in outcome)
+    return call.terminal.answer(answer, "\n".join(lines), quiet=versions)
+
+
+def check(call: CommandCall, versions: tuple[str, ...]) -> int:
+    """Show whether keys still have the versions that were read."""
+    call.renew_session()
+    expected = read_versions(versions, "state check")
+    moved = check_states(call.repo, expected)
+    if moved:
+        error = moved_error(moved)
+        items = [
+            {"key": one.key, "expected": one.expected, "version": one.version, "value": one.value}
+            for one in moved
+        ]
+        return call.terminal.refuse(
+            failure_json(error.code, error.message, error.hint, moved=items), error.exit_code
+        )
+    text = "\n".join(f"✓ {key} is still at version {version}" for key, version in expected.items())
+    return call.terminal.answer({"ok": True, "versions": expected}, in_lines(text))
 
 
 def append(call: CommandCall, key: str, value: str, with_: str) -> int:

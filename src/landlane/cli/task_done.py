@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from landlane.cli.arguments import read_file
+from landlane.cli.arguments import read_file, read_versions
 from landlane.cli.task_text import answer_task
 from landlane.cli.terminal import in_one_line
 from landlane.git.run import try_git_output
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _EVIDENCE_MISSING = 6  # the exit code
 
 
-def done(call: CommandCall, task: str, result: str) -> int:
+def done(call: CommandCall, task: str, result: str, expect: tuple[str, ...]) -> int:
     """Report a task as done and show how far that is verified."""
     repo = call.repo
     if repo.checkout.common_dir:
@@ -38,6 +38,7 @@ def done(call: CommandCall, task: str, result: str) -> int:
         call.session(),
         task,
         result=_read_result(result),
+        expect=read_versions(expect),
     )
     answer = completion_json(completion, repo)
     lines = [in_one_line(line) for line in evidence_lines(completion)]

@@ -34,7 +34,7 @@ from landlane.workspaces.committed_settings import of_main_checkout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from landlane.claims.model import Claim
     from landlane.deploys.model import DeployTarget
@@ -53,9 +53,19 @@ _CANNOT_START = 126
 
 
 def deploy(
-    repo: Repository, session: Session, name: str, command: Sequence[str], *, wait_ms: int, out: int, err: int
+    repo: Repository,
+    session: Session,
+    name: str,
+    command: Sequence[str],
+    *,
+    wait_ms: int,
+    out: int,
+    err: int,
+    expect: Mapping[str, int] | None = None,
 ) -> Deploy:
     """Deploy to a target and return the deploy, which is live or failed.
+
+    `expect` are the versions of shared keys that it is based on, judged in the transaction that begins it.
 
     `out` and `err` are the file descriptors that the output of the command goes to.
 
@@ -65,7 +75,7 @@ def deploy(
         Held: another session deploys to the target or has claimed it, or something must land first.
         TimedOut: that did not change within the wait.
         WaitsForPerson: the target has a gate, and this commit and command are not approved yet.
-        Stale: the checkout is behind, older than what is live, or the lease was lost.
+        Stale: the checkout is behind, older than what is live, the lease was lost, or a key has moved.
         LandlaneError: the checkout cannot be compared, or has uncommitted changes.
     """
     check_verb(repo, session, "deploy", guard="deploy", settings=of_main_checkout(repo))
@@ -84,7 +94,7 @@ def deploy(
             _end_orphan(repo, child)
         records.fail_abandoned(repo, session, target, hold.lease)
         hold.take_claim()
-        outcome = _deploy_alone(repo, hold, command, out, err)
+        outcome = _deploy_alone(repo, hold, command, out, err, expect or {})
     finally:
         records.release(repo, session, target, hold.lease)
     if isinstance(outcome, Deploy):
@@ -214,7 +224,12 @@ def _signal_group(pid: int, number: int) -> None:
 
 
 def _deploy_alone(
-    repo: Repository, hold: _TargetHolder, command: Sequence[str], out: int, err: int
+    repo: Repository,
+    hold: _TargetHolder,
+    command: Sequence[str],
+    out: int,
+    err: int,
+    expected: Mapping[str, int],
 ) -> Deploy | dict[str, str]:
     """Check, run and verify; return the deploy, or what a person must approve first."""
     # Read again, because the deploy that was waited for may have changed the settings.
@@ -228,7 +243,9 @@ def _deploy_alone(
         about = {"target": hold.target.name, "commit": commit, "command": command_text}
         if not is_deploy_approved(repo, about):
             return about
-    begun = records.begin_deploy(repo, hold.session, hold.now, hold.target.name, commit, command_text)
+    begun = records.begin_deploy(
+        repo, hold.session, hold.now, hold.target.name, commit, command_text, expected
+    )
     exit_code: int | None = None
 
     def fail(*, code: str, reason: str, output: str = "") -> Deploy:

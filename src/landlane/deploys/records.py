@@ -17,13 +17,14 @@ from landlane.patterns.pattern import areas_of
 from landlane.platform.process import Process
 from landlane.sessions.leases import require_live
 from landlane.sessions.runner_lease import check_runner, end_runner_in
+from landlane.state.keys import require_states, state_areas
 from landlane.store import records
 from landlane.tasks.records import tasks_of
 from landlane.values import as_dict, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from landlane.claims.model import Claim
     from landlane.deploys.model import DeployTarget
@@ -140,16 +141,23 @@ def fail_abandoned(repo: Repository, session: Session, target: DeployTarget, lea
 
 
 def begin_deploy(
-    repo: Repository, session: Session, hold: TargetHold, target: str, commit: str, command: str
+    repo: Repository,
+    session: Session,
+    hold: TargetHold,
+    target: str,
+    commit: str,
+    command: str,
+    expected: Mapping[str, int],
 ) -> Deploy:
-    """Record a deploy that is about to run.
+    """Record a deploy that is about to run; `expected` are versions of shared keys that it is based on.
 
     Raises:
-        Stale: another process took the lease over, or the session or its claim has ended.
+        Stale: another process took the lease over, the session or its claim has ended, or a key has moved.
     """
 
     def work(tx: Transaction) -> Deploy:
         hold.check(tx, repo, session)
+        require_states(tx, repo, expected)
         require_live(tx, session)
         tasks = tasks_of(tx, session.id)
         begun = Deploy(
@@ -166,7 +174,7 @@ def begin_deploy(
         records.put(tx, _NOUN, as_dict(begun), "began", session)
         return begun
 
-    return repo.change(work, areas=hold.areas)
+    return repo.change(work, areas={**hold.areas, **state_areas(expected)})
 
 
 def record_child(

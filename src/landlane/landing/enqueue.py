@@ -22,6 +22,7 @@ from landlane.reviews.open import find_required_review
 from landlane.reviews.records import is_approved
 from landlane.sessions.leases import require_live
 from landlane.sessions.model import Claim, SessionKind
+from landlane.state.keys import require_states, state_areas
 from landlane.store import records
 from landlane.tasks.records import find_task, lock_task
 from landlane.values import as_dict, value
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from landlane.tasks.model import Task
 
 
+_NO_KEYS: Mapping[str, int] = {}
 _NO_AUTHOR: Mapping[str, str] = {}
 _MAX_PATHS = 20  # in an error
 _MAX_CLAIMED_PATHS = 100
@@ -58,7 +60,8 @@ class Submission:
     gate: str = ""
     author: Mapping[str, str] = _NO_AUTHOR  # of the head: name, mail, date
     unidentified: tuple[str, ...] = ()  # commits without a known session
-    free: tuple[str, ...] = ()  # patterns of the target's settings that need no claim
+    expects: Mapping[str, int] = _NO_KEYS  # versions of shared keys that the branch is based on
+    free: frozenset[str] = frozenset()  # the paths that need no claim by the target's settings
 
 
 def enqueue(repo: Repository, session: Session, submission: Submission) -> tuple[Landing, bool]:
@@ -67,12 +70,13 @@ def enqueue(repo: Repository, session: Session, submission: Submission) -> tuple
     Raises:
         NotAllowed: it changes paths that its author has not claimed, or its task is not the author's.
         Held: another session holds some of the paths, or the branch is queued with another head.
-        Stale: the session has ended.
+        Stale: the session has ended, or a key that it expects has another version.
     """
     patterns = [repo.git.pattern_of(path, "literal") for path in submission.paths]
 
     def work(tx: Transaction) -> tuple[Landing, bool]:
         author = require_live(tx, session)
+        require_states(tx, repo, submission.expects)
         queued = _find_queued(tx, submission)
         if queued is not None:
             return queued, False
@@ -83,7 +87,7 @@ def enqueue(repo: Repository, session: Session, submission: Submission) -> tuple
             pattern
             for path, pattern in zip(submission.paths, patterns, strict=True)
             if not is_covered(claims, pattern, is_mergeable=path in submission.mergeable)
-            and not repo.git.find_glob(submission.free, path)
+            and path not in submission.free
         ]
         if uncovered:
             raise _outside_claims_error(tx, author, uncovered, claims)
@@ -96,6 +100,7 @@ def enqueue(repo: Repository, session: Session, submission: Submission) -> tuple
         holder = begin_holder(tx, author, landing_id, SessionKind.LANDING)
         fields = as_dict(submission)
         fields |= {"paths": list(submission.paths), "unidentified": list(submission.unidentified)}
+        fields["expects"] = {**submission.expects}
         del fields["mergeable"], fields["free"]
         landing = Landing(
             id=landing_id,
@@ -114,7 +119,9 @@ def enqueue(repo: Repository, session: Session, submission: Submission) -> tuple
         tx.has_freed = True
         return landing, True
 
-    return repo.change(work, areas={**areas_of(patterns), "//landings": True})
+    return repo.change(
+        work, areas={**areas_of(patterns), **state_areas(submission.expects), "//landings": True}
+    )
 
 
 def _check_reviewed(

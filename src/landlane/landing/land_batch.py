@@ -32,6 +32,7 @@ from landlane.landing.target_rules import (
     with_own_checks,
 )
 from landlane.settings.model import FILE_NAME
+from landlane.state.keys import check_states, moved_error
 from landlane.tasks.model import FIXES_TARGET
 from landlane.tasks.records import find_task
 from landlane.text import printable
@@ -152,6 +153,9 @@ class BatchLander:
     def _merge_entry(self, onto: str, landing: Landing) -> Candidate | trials.MergeConflict | Rejection:
         """Merge an entry onto a commit, or return its conflict or why it must not land."""
         home = self._repo.home
+        if moved := check_states(self._repo, landing.expects):
+            error = moved_error(moved)
+            return Rejection(code=error.code, reason=error.message, hint=error.hint)
         try:
             merged = merge_entry(self._repo, self._merge, onto, landing)
         except RepositoryError as error:

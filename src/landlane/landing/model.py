@@ -101,6 +101,7 @@ class Landing:
     pair: str = ""  # the landed entry that it fails together with
     pair_commit: str = ""  # the commit of the target that it fails together with
     advice: str = ""  # what the author of a rejected entry should do
+    expects: dict[str, int] = {}  # noqa: RUF012 - never changed; versions of shared keys that it is based on
     gate: str = ""  # why a person must approve it; empty if no approval is needed
     approved_by: str = ""
     approved_head: str = ""

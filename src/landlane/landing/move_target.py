@@ -157,7 +157,7 @@ class TargetMover:
         self._write_ref(after)
         if not begin_move(self._repo, self.lease, self._target.branch, move):
             _delete_ref(self._home, self._ref)
-            return self._test_again(ids, "another entry beside it was taken out")
+            return self._test_again(ids, "an entry beside it was taken out, or a key that it expects moved")
         self._on_step("written")
         self.renew_lease()
         result = self._advance(before, after, f"landlane: land {', '.join(ids)}")

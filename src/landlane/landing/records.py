@@ -10,6 +10,7 @@ from landlane.errors import Malformed
 from landlane.landing.estimate import add_sample
 from landlane.landing.model import HELD, LANDED, OPEN, QUEUED, TESTING, Landing, Queue
 from landlane.sessions.runner_lease import check_runner
+from landlane.state.keys import find_moved, state_areas
 from landlane.store import records
 from landlane.tasks.worker_pool import check_may_change
 from landlane.values import as_dict, replace, value
@@ -124,17 +125,24 @@ def update_queue(
 
 
 def begin_move(repo: Repository, lease: RunnerLease, target: str, move: TargetMove) -> bool:
-    """Record a move before it is made; False if one of its entries was taken out of the queue meanwhile."""
+    """Record a move before it is made.
+
+    Return False if one of its entries was taken out of the queue meanwhile, or expects a version of a shared
+    key that has moved: such an entry is rejected when it is merged again.
+    """
+    expected = [get_landing(repo, landing_id).expects for landing_id in move.entries]
 
     def work(tx: Transaction) -> bool:
         check_runner(tx, lease)
         check_may_change(tx, "landing")
         if any(lock_landing(tx, landing_id).state != TESTING for landing_id in move.entries):
             return False
+        if any(find_moved(tx, repo, versions) for versions in expected):
+            return False
         put_queue(tx, replace(lock_queue(tx, target), move=as_dict(move)), "moving")
         return True
 
-    return repo.change(work)
+    return repo.change(work, areas=state_areas(key for versions in expected for key in versions))
 
 
 def begin_testing(repo: Repository, lease: RunnerLease, ids: Sequence[str]) -> list[Landing]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from landlane.claims.check import needs_no_claim
 from landlane.errors import LandlaneError, Malformed, NotAllowed, RepositoryError
 from landlane.git import create_checkout as checkouts
 from landlane.git import trial_merge as trials
@@ -41,7 +42,7 @@ from landlane.workspaces.records import list_local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from landlane.git.target import TargetBranch
     from landlane.landing.model import Landing
@@ -62,12 +63,23 @@ class Submitted:
     is_new: bool
 
 
-def submit_branch(repo: Repository, session: Session, branch: str, task_id: str) -> Submitted:
+def submit_branch(
+    repo: Repository,
+    session: Session,
+    branch: str,
+    task_id: str,
+    *,
+    expect: Mapping[str, int] | None = None,
+) -> Submitted:
     """Submit a branch to the queue.
+
+    `expect` are the versions of shared keys that it is based on: they are judged now, and again in the
+    transaction in which the target is about to move.
 
     Raises:
         Malformed: it is the target itself.
         RepositoryError: there is no such branch, it is empty, or it has no common ancestor with the target.
+        Stale: a key that it expects has another version.
         NotAllowed: its evidence is missing, or it changes paths that its author has not claimed
             or its role may not change.
     """
@@ -95,6 +107,7 @@ def submit_branch(repo: Repository, session: Session, branch: str, task_id: str)
         if known is None:
             raise
         return Submitted(landing=known, is_new=False)
+    submission = replace(submission, expects=expect or {})
     refuse_breached(repo, session, submission.paths)
     _warn_about_uncommitted(repo, name)
     if task:
@@ -292,7 +305,7 @@ def _describe(
         home=repo.common_dir,
         task=task,
         gate=find_gate_of_branch(repo, settings, paths, tip, head),
-        free=settings.claims.free,
+        free=frozenset(path for path in paths if needs_no_claim(repo, settings.claims, path)),
         unidentified=tuple(unidentified_commits(repo, tip, head)),
     )
 

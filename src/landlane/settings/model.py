@@ -63,8 +63,8 @@ class ClaimSettings(Section):
 
     ttl_ms: int = key(30 * _MINUTE, "lease", "the lease of a claim without `--ttl`")
     max_ttl_ms: int = key(7 * _DAY, "lease", "the longest lease that may be requested")
-    required: Texts = key((), "texts", "patterns whose changes need a claim")
-    free: Texts = key((), "texts", "patterns that never need a claim")
+    required: Texts = key((), "texts", "patterns whose changes need a claim; then nothing else needs one")
+    free: Texts = key((), "texts", "patterns that need no claim, unless `required` lists them")
     shareable: Texts | None = key(None, "texts", "patterns that may be claimed `--shared`; default: all")
     ignore_case: bool | None = key(None, "boolean", "whether case is ignored in paths; default: as in git")
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 from landlane.settings.detect_test_command import find_test_command
 from landlane.settings.load import read_settings
 from landlane.settings.model import FILE_NAME
+from landlane.setup.shared_surface import find_shared_surface
 
 UNKNOWN_ID = "{repository_id}"  # replaced by the id that the repository already has
 _CHECKS = "{checks}"
+_SHARED = "{shared}"
 _TEMPLATE = """\
 # Settings of Landlane. Commit this file: every clone and every agent reads it.
 # Remove the # of a line to use it. ttl, max_ttl and lease show their defaults.
@@ -20,7 +23,8 @@ id = "{repository_id}"
 [claims]
 # ttl = "30m"            # the lease of a claim; activity of its session renews it
 # max_ttl = "7d"
-# required = ["src/**"]  # the shared surface: changing it needs a claim
+# Only the shared surface needs a claim, everything else is free:
+# required = {shared}
 # free = ["scratch/**"]  # never needs a claim
 # shareable = ["CHANGELOG.md"] # may be claimed --shared by many at once
 
@@ -43,19 +47,20 @@ id = "{repository_id}"
 
 def settings_text(root: str) -> tuple[str, str]:
     """Return settings for a repository that has none, and a description of the tests found."""
+    template = _TEMPLATE.replace(_SHARED, json.dumps(find_shared_surface(root)))
     command, file = find_test_command(root)
     if not command:
         # Without its header, since a section must not be declared twice.
         lines = (
             '# [landing]\n# checks = ["make test"]  # what must pass before anything lands; `[]` for nothing'
         )
-        return _TEMPLATE.replace(_CHECKS, lines), ""
+        return template.replace(_CHECKS, lines), ""
     lines = (
         "[landing]  # once this is committed, the target branch moves only through the landing queue\n"
         f'checks = ["{command}"]  # what must pass before anything lands, as {file} says'
     )
     description = f"; lands only what passes `{command}` (from {file})"
-    return _TEMPLATE.replace(_CHECKS, lines), description
+    return template.replace(_CHECKS, lines), description
 
 
 def missing_checks(root: str) -> str:

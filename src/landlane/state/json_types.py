@@ -39,6 +39,15 @@ class SlotJson(TypedDict):
 _Purpose = TypedDict("_Purpose", {"for": str | None})
 
 
+class MovedStateJson(TypedDict):
+    """A key that has another version than the one that was read; 0 if it does not exist."""
+
+    key: str
+    expected: int
+    version: int
+    value: Any
+
+
 class NumberJson(_Purpose):
     """A number that was given out."""
 

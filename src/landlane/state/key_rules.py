@@ -279,6 +279,30 @@ def reduce(name: str, old: Any, new: Any) -> Any:
     return REDUCERS[name](old, new)
 
 
+def check_not_overwritten(key: str, reducer: str, old: Any, new: Any) -> None:
+    """Refuse a value that loses what an append-only or monotonic key holds.
+
+    Raises:
+        NotAllowed: the new value does not continue the old one.
+    """
+    keeps = {
+        "append": lambda: new[: len(old)] == old,
+        "union": lambda: {_encode(item) for item in old} <= {_encode(item) for item in new},
+        "max": lambda: max(_comparable(reducer, old, new)) == new,
+        "min": lambda: min(_comparable(reducer, old, new)) == new,
+    }.get(reducer)
+    if keeps is None or (type(old) is not type(new) and reducer in ("append", "union")) or keeps():
+        return
+    is_list = reducer in ("append", "union")
+    text = shlex.quote(value_text(new))
+    why = "is append-only" if is_list else f"only goes {'up' if reducer == 'max' else 'down'}"
+    raise NotAllowed(
+        f"{key} {why} ([state.reducers] {reducer}) and cannot be overwritten",
+        code="STATE_APPEND_ONLY" if is_list else "STATE_GOES_BACK",
+        hint=f"add to it: landlane state append {key} {text}; a person can overwrite it with --force",
+    )
+
+
 def check_shape(key: str, reducer: str, content: Any) -> None:
     """Refuse a value that the reducer of its key cannot combine with another one."""
     fits = {
@@ -354,5 +378,5 @@ def check_order(key: str, order: Sequence[Any], old: Any, new: Any) -> None:
         raise NotAllowed(
             f"{key} is at {value_text(old)[:60]} and cannot go back to {value_text(new)[:60]} ({shown})",
             code="STATE_GOES_BACK",
-            hint=f"see who set it: landlane state history {key}",
+            hint=f"see who set it: landlane state history {key}; a person can set it with --force",
         )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import shlex
 
-from landlane.errors import LandlaneError, Malformed
+from landlane.errors import LandlaneError, Malformed, Stale
+from landlane.roles.require_person import check_person
 from landlane.sessions.leases import require_live
 from landlane.state.key_rules import (
+    STALE_CODE,
     VERSIONS_KEPT,
     State,
     StateStale,
     check_key,
+    check_not_overwritten,
     check_order,
     check_owner,
     check_prefix,
@@ -23,15 +26,16 @@ from landlane.state.key_rules import (
     value_text,
 )
 from landlane.text import nearest_word
+from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any, TypeVar
 
     from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Transaction
+    from landlane.store.interface import Snapshot, Transaction
     from landlane.store.journal_chain import JournalEntry
 
     T = TypeVar("T")
@@ -85,35 +89,147 @@ def set_state(
     *,
     expect: int | None = None,
     is_any: bool = False,
+    is_forced: bool = False,
 ) -> State | StateStale:
     """Set a key if its version is still `expect`; 0 means that the key must not exist.
 
-    Without `expect` only a new key is set, unless `is_any` allows to overwrite any version.
+    Without `expect` only a new key is set, unless `is_any` allows to overwrite any version. `is_forced` lets
+    a person overwrite an append-only or monotonic key as well.
 
     Raises:
         Malformed: the key or the value cannot be used.
         NotAllowed: the settings give the key to another owner, or forbid this value.
         Stale: the session is over.
     """
-    if expect is not None and is_any:
+    expected = {} if expect is None else {key: expect}
+    outcome = set_states(repo, session, {key: content}, expect=expected, is_any=is_any, is_forced=is_forced)
+    return outcome if isinstance(outcome, StateStale) else outcome[0]
+
+
+def set_states(
+    repo: Repository,
+    session: Session,
+    changes: Mapping[str, Any],
+    *,
+    expect: Mapping[str, int],
+    is_any: bool = False,
+    is_forced: bool = False,
+) -> tuple[State, ...] | StateStale:
+    """Set several keys in one transaction: all of them, or none.
+
+    Each key in `expect` must still have this version, also keys that are only read. A changed key without an
+    expected version must be new, unless `is_any` or `is_forced`.
+
+    Raises:
+        Malformed: a key or a value cannot be used.
+        NotAllowed: the settings give a key to another owner, or forbid its value; or an agent forces it.
+        Stale: the session is over.
+    """
+    if is_any and any(key in changes for key in expect):
+        key, content = next((key, changes[key]) for key in expect if key in changes)
         raise Malformed(
             "--expect and --any cannot be used together",
             code="BOTH_NAMED",
             hint=f"overwrite any version: landlane state set {key} {shlex.quote(value_text(content))} --any",
         )
-    check_key(key)
-    reducer = rule_for(key, repo.settings.state.reducers)
-    if reducer is not None:
-        check_shape(key, reducer, content)
-    encode_value(content, repo.settings.state.max_bytes)
+    if is_forced:
+        check_person(session)
+    for key in (*changes, *expect):
+        check_key(key)
+    for key, content in changes.items():
+        reducer = rule_for(key, repo.settings.state.reducers)
+        if reducer is not None:
+            check_shape(key, reducer, content)
+        encode_value(content, repo.settings.state.max_bytes)
 
-    def work(tx: Transaction, before: State | None) -> State | StateStale:
-        version = before.version if before else 0
-        if not is_any and version != (expect or 0):
-            return _stale(key, content, expect, before, repo.store.wall_of(tx.now))
-        return _write(tx, repo, session, key, content, before, "")
+    def work(tx: Transaction) -> tuple[State, ...] | StateStale:
+        me = require_live(tx, session)
+        before = {key: _read(tx, key) for key in dict.fromkeys((*changes, *expect))}
+        for key in changes:
+            _check_owner(repo, me, key)
+        now = repo.store.wall_of(tx.now)
+        for key, state in before.items():
+            is_free = key not in expect and (is_any or is_forced)
+            if not is_free and (state.version if state else 0) != expect.get(key, 0):
+                return _stale(
+                    key, changes.get(key, state.value if state else None), expect.get(key), state, now
+                )
+        return tuple(
+            _write(tx, repo, session, key, content, before[key], "", is_forced=is_forced)
+            for key, content in changes.items()
+        )
 
-    return _change_key(repo, session, key, work)
+    # The root is locked shared, as for claims; moving the store takes it exclusively.
+    return repo.change(
+        work, areas={"": False, **state_areas(expect), **state_areas(changes, is_written=True)}
+    )
+
+
+def state_areas(keys: Iterable[str], *, is_written: bool = False) -> dict[str, bool]:
+    """Return the areas that a transaction locks to read or to write these keys."""
+    return {f"//state:{key}": is_written for key in keys}
+
+
+def find_moved(snapshot: Snapshot, repo: Repository, expected: Mapping[str, int]) -> list[StateStale]:
+    """Return the keys that do not have the expected version any more."""
+    now = repo.store.wall_of(snapshot.now)
+    moved: list[StateStale] = []
+    for key, version in expected.items():
+        state = _read(snapshot, check_key(key))
+        if (state.version if state else 0) != version:
+            moved.append(replace(_stale(key, None, version, state, now), hint=_read_again(key)))
+    return moved
+
+
+def check_states(repo: Repository, expected: Mapping[str, int]) -> list[StateStale]:
+    """Return the keys that do not have the expected version any more, all from one moment."""
+    return repo.store.view(lambda snapshot: find_moved(snapshot, repo, expected))
+
+
+def require_states(snapshot: Snapshot, repo: Repository, expected: Mapping[str, int]) -> None:
+    """Refuse a change that is based on versions of keys that have moved, inside its transaction.
+
+    Raises:
+        Stale: one of them has another version now.
+    """
+    moved = find_moved(snapshot, repo, expected)
+    if moved:
+        raise moved_error(moved)
+
+
+def moved_error(moved: Sequence[StateStale]) -> Stale:
+    """Return the error for a change that is based on versions that have moved."""
+    first = moved[0]
+    return Stale(
+        "; ".join(moved_text(one) for one in moved),
+        code=STALE_CODE,
+        hint=first.hint,
+        key=first.key,
+        expected=first.expected,
+        version=first.version,
+    )
+
+
+def moved_text(one: StateStale) -> str:
+    """Return that a key has moved: `plan is at version 4, not 3 (set by bob)`."""
+    by = f" (set by {one.agent})" if one.agent else ""
+    at = f"is at version {one.version}" if one.version else "does not exist"
+    return f"{one.key} {at}, not at {one.expected}{by}"
+
+
+def _read_again(key: str) -> str:
+    return f"read it again, and decide again: landlane state get {key}"
+
+
+def _read(snapshot: Snapshot, key: str) -> State | None:
+    row = snapshot.one("state_get", key=key)
+    return State.from_row(row) if row else None
+
+
+def _check_owner(repo: Repository, me: Session, key: str) -> None:
+    owner = rule_for(key, repo.settings.state.owned)
+    if owner is not None:
+        check_owner(key, owner, me.agent, me.role)
 
 
 def append_state(repo: Repository, session: Session, key: str, content: Any, *, reducer: str = "") -> State:
@@ -146,15 +262,10 @@ def _change_key(
     """Run `work` on one key with an exclusive lock, after checking the session and the owner."""
 
     def locked_work(tx: Transaction) -> T:
-        me = require_live(tx, session)
-        owner = rule_for(key, repo.settings.state.owned)
-        if owner is not None:
-            check_owner(key, owner, me.agent, me.role)
-        row = tx.one("state_get", key=key)
-        return work(tx, State.from_row(row) if row else None)
+        _check_owner(repo, require_live(tx, session), key)
+        return work(tx, _read(tx, key))
 
-    # The root is locked shared, as for claims; moving the store takes it exclusively.
-    return repo.change(locked_work, areas={"": False, f"//state:{key}": True})
+    return repo.change(locked_work, areas={"": False, **state_areas([key], is_written=True)})
 
 
 def _write(
@@ -165,10 +276,15 @@ def _write(
     content: Any,
     before: State | None,
     reducer: str,
+    *,
+    is_forced: bool = False,
 ) -> State:
     order = rule_for(key, repo.settings.state.monotonic)
-    if order is not None:
+    if order is not None and not is_forced:
         check_order(key, order, before.value if before else None, content)
+    combined = rule_for(key, repo.settings.state.reducers)
+    if combined is not None and before is not None and not is_forced:
+        check_not_overwritten(key, combined, before.value, content)
     state = State(
         key=key,
         value=content,
@@ -180,6 +296,7 @@ def _write(
     )
     _store(tx, state, encode_value(content, repo.settings.state.max_bytes))
     facts = {"key": key, "version": state.version, "value": content, "reducer": reducer}
+    facts |= {"forced": True, "was": before.value if before else None} if is_forced else {}
     tx.record("state.set", session.agent, session.id, facts)
     return state
 

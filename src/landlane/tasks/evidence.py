@@ -10,12 +10,14 @@ from __future__ import annotations
 from shlex import quote
 from time import monotonic
 
+from landlane.claims.check import needs_no_claim
 from landlane.claims.held import require_tokens
 from landlane.claims.take import claims_of, live_claims_of
 from landlane.errors import LandlaneError, NotAllowed, Stale
 from landlane.patterns.pattern import covers_alternative
 from landlane.rules.violations import VERIFY_FIRST
 from landlane.sessions.leases import touch
+from landlane.state.keys import require_states, state_areas
 from landlane.tasks.extensions import installed
 from landlane.tasks.finish import finish_task, finish_without_evidence, report_done
 from landlane.tasks.git_evidence import GitEvidence
@@ -41,7 +43,7 @@ from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from landlane.claims.model import Claim
     from landlane.patterns.pattern import Pattern
@@ -68,6 +70,9 @@ class Completion:
         return next((item for item in self.evidence if not item.is_seen), None)
 
 
+_NOTHING: Mapping[str, int] = {}
+
+
 @value
 class _Verification:
     """What is verified: a task at its newest commit, and the target's commit when the attempt began."""
@@ -79,6 +84,7 @@ class _Verification:
     head: str
     start: str
     claims: tuple[Claim, ...] = ()  # of the owner, on what the task changes
+    expected: Mapping[str, int] = _NOTHING  # versions of shared keys
 
     @property
     def base(self) -> str:
@@ -99,17 +105,24 @@ def complete_task(
     task_id: str,
     *,
     result: str = "",
+    expect: Mapping[str, int] | None = None,
     on_step: Callable[[str], None] = lambda _: None,
 ) -> Completion:
     """Report a task as done, verify its evidence, and move it on if nothing is missing.
 
+    `expect` are the versions of shared keys that the work is based on: they are judged first, and again in
+    the transaction that moves the task on.
+
     Raises:
-        Stale: the task no longer belongs to this session, or a claim ended while its evidence was verified.
+        Stale: the task no longer belongs to this session, a claim ended while its evidence was verified, or
+            a key has another version.
         NotAllowed: it is in a state that cannot become done.
         SettingsError: the kind of the task is not defined.
     """
     git = GitEvidence(repo)
     task = get_task(repo, task_id)
+    expected = expect or {}
+    repo.store.view(lambda snapshot: require_states(snapshot, repo, expected))
     required = required_evidence(_kind(git, task), repo.settings.tasks.evidence)
     has_commits = COMMIT in required or PATHS in required
     if task.state == REVIEW:
@@ -124,7 +137,7 @@ def complete_task(
             raise _not_reported(task)
         is_on_word = not any(name != CHECK or task.check for name in required)
         if is_on_word and installed().reviews.find_required(repo, task, _kind(git, task)) is None:
-            return Completion(task=finish_without_evidence(repo, session, task_id, result))
+            return Completion(task=finish_without_evidence(repo, session, task_id, result, expected))
         task = report_done(repo, session, task_id, result)
     if task.state == DONE:
         return Completion(task=task)
@@ -132,7 +145,9 @@ def complete_task(
     if not head and task.state == LANDING:
         head = task.head  # its branch may be deleted after landing
     start = repo.store.view(lambda snapshot: _start_of(snapshot, task)) if head else ""
-    case = _Verification(repo=repo, git=git, session=session, task=task, head=head, start=start)
+    case = _Verification(
+        repo=repo, git=git, session=session, task=task, head=head, start=start, expected=expected
+    )
     case = replace(case, claims=_claims_in_use(case))
     evidence = _verify(case, required, on_step)
     if all(item.is_seen for item in evidence):
@@ -211,7 +226,12 @@ def _verify_paths(case: _Verification) -> Evidence | None:
         return _missing(PATHS, f"no branch {case.task.branch}", hint)
     changed = case.git.changed_paths(case.base, case.head)
     allowed, is_bound = _allowed(case)
-    outside = [path for path in changed if not is_inside(case.repo, path, allowed)] if is_bound else []
+    settings = case.repo.settings.claims
+    outside = [
+        path
+        for path in (changed if is_bound else ())
+        if not is_inside(case.repo, path, allowed) and not needs_no_claim(case.repo, settings, path)
+    ]
     if outside:
         return _missing(PATHS, *_describe_unclaimed(outside))
     where = "claimed" if is_bound else "the task names no paths"
@@ -323,6 +343,8 @@ def _record_result(case: _Verification, completion: Completion) -> Task:
             raise _taken_away(current)
         if (current.state, current.attempt, current.session) != (task.state, task.attempt, task.session):
             return  # another process was quicker
+        if missing is None:
+            require_states(tx, case.repo, case.expected)
         if missing is None and session is not None:
             require_tokens(tx, case.repo, session, case.claims)
         if missing is not None:
@@ -334,7 +356,7 @@ def _record_result(case: _Verification, completion: Completion) -> Task:
         elif current.state == REPORTED or current.head != head:
             _record_verified(tx, current, session, head, evidence)
 
-    case.repo.change(work)
+    case.repo.change(work, areas=state_areas(case.expected))
     return get_task(case.repo, task.id)
 
 

@@ -6,6 +6,7 @@ from landlane.claims.holder_sessions import FOR_EVER_MS, begin_holder, drop_clai
 from landlane.claims.take import claims_of
 from landlane.errors import NotAllowed
 from landlane.sessions.leases import require_live
+from landlane.state.keys import require_states, state_areas
 from landlane.tasks.add import delete_signs
 from landlane.tasks.model import (
     ACTIVE,
@@ -34,7 +35,7 @@ from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from landlane.repository import Repository
@@ -98,22 +99,25 @@ def release_claims(tx: Transaction, task: Task, commit: str) -> None:
     tx.has_freed = tx.has_freed or bool(claims)
 
 
-def finish_without_evidence(repo: Repository, session: Session, task_id: str, result: str) -> Task:
+def finish_without_evidence(
+    repo: Repository, session: Session, task_id: str, result: str, expected: Mapping[str, int]
+) -> Task:
     """End a task of a kind that needs no evidence.
 
     Raises:
-        Stale: the task no longer belongs to this session.
+        Stale: the task no longer belongs to this session, or a key that it expects has another version.
     """
     check_text(result, "result", LONGEST_BODY)
 
     def work(tx: Transaction) -> Task:
         require_live(tx, session)
+        require_states(tx, repo, expected)
         task = require_owner(tx, session, task_id)
         ended = replace(task, result=result or task.result)
         finish_task(tx, repo, ended, session, head="", evidence=())
         return with_dependencies(tx, replace(ended, state=DONE, head="", why="", next_action=""))
 
-    return repo.change(work)
+    return repo.change(work, areas=state_areas(expected))
 
 
 def add_dependency(repo: Repository, author: Session | None, task_id: str, after: str) -> Task:

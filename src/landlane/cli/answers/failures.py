@@ -19,7 +19,7 @@ from landlane.hooks.git_command.verb_rules import Reach
 from landlane.json_time import Time
 from landlane.landing.json_types import LandingJson
 from landlane.plans.json_types import PlanJson
-from landlane.state.json_types import OnceRunJson, SlotJson
+from landlane.state.json_types import MovedStateJson, OnceRunJson, SlotJson
 from landlane.tasks.json_types import EvidenceJson, NothingReadyJson, SimilarTaskJson, TaskJson
 from landlane.workers.json_types import PreflightProblemJson, RunSummaryJson
 
@@ -59,6 +59,7 @@ class Failure(_Failed):
     cycle: NotRequired[list[str]]
     example: NotRequired[str]
     excerpt: NotRequired[list[str]]
+    expected: NotRequired[int]
     file: NotRequired[str]
     gate: NotRequired[str]
     given: NotRequired[str]
@@ -303,6 +304,12 @@ class SlotTakeFailure(_Failed):
     until: Time | None
     holders: list[SlotJson]
     waiters: list[str]
+
+
+class StateCheckFailure(_Failed):
+    """Keys have moved from the versions that were read."""
+
+    moved: list[MovedStateJson]
 
 
 class StateSetFailure(_Failed):

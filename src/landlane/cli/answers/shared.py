@@ -119,8 +119,23 @@ class StateListAnswer(Answer):
     states: list[StateJson]
 
 
-class StateSetAnswer(Answer, StateJson):
-    """The answer to `state set`."""
+class StateCheckAnswer(Answer):
+    """The answer to `state check`: the version of each key."""
+
+    versions: dict[str, int]
+
+
+class StateSet(Answer, StateJson):
+    """The answer to `state set` of one key."""
+
+
+class SeveralStatesSet(Answer):
+    """The answer to `state set` of several keys."""
+
+    states: list[StateJson]
+
+
+StateSetAnswer = StateSet | SeveralStatesSet
 
 
 class StateWatchAnswer(Answer, StateJson):

@@ -76,6 +76,7 @@ REQUESTS: Mapping[str, OutsideEffect] = {
     "state get": _READ,
     "state set": _CHANGE,
     "state append": _CHANGE,
+    "state check": _READ,
     "state list": _READ,
     "state history": _READ,
     "state watch": _READ,

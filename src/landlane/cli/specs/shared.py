@@ -13,17 +13,31 @@ COMMANDS = (
     ),
     command(
         "state set",
-        "Set a key if it is still at the version you saw.",
+        "Set keys if they are still at the versions you saw.",
         argument("key"),
         argument("value"),
-        option("--expect", "Version you saw; 0 for a new key", "VERSION"),
+        argument("pairs", is_many=True, is_optional=True),
+        option("--expect", "Version you saw, or KEY=VERSION; 0: new", "VERSION", is_repeated=True),
         flag("--any", "Overwrite any version"),
+        flag("--force", "Overwrite append-only keys (people only)"),
         handler="state:set_value",
+        details=(
+            "More keys and values may follow: all are set in one transaction, or none. --expect "
+            "KEY=VERSION may also name keys that you only read."
+        ),
         examples=(
             "landlane state set release/phase ship --expect 3",
+            "landlane state set plan/a 1 plan/b 2 --expect plan/a=3 --expect plan/b=7",
             "landlane state set note hi --any",
         ),
         exits="0 set, 4 the version changed",
+    ),
+    command(
+        "state check",
+        "Check that keys are still at the versions you read.",
+        argument("versions", is_many=True, needs="at least one KEY=VERSION"),
+        examples=("landlane state check release/phase=3 plan=7",),
+        exits="0 all are, 4 one moved",
     ),
     command(
         "state append",
@@ -128,6 +142,7 @@ COMMANDS = (
         argument("target"),
         argument("command", is_rest=True, completes="command"),
         option("--wait", "Wait for another deploy, at most TIME", "TIME", default="30m", alone=FOREVER),
+        option("--expect", "Only if the key is at this version", "KEY=VERSION", is_repeated=True),
         examples=("landlane deploy prod -- make deploy",),
         exits="0 deployed, 3 another deploy runs, 4 this checkout is stale, 7 waits for a person",
     ),

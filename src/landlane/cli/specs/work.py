@@ -79,6 +79,7 @@ COMMANDS = (
         "Mark a task done; Landlane verifies the evidence.",
         argument("task", completes="task"),
         option("--result", "File with the result, - for stdin", "FILE", completes="file"),
+        option("--expect", "Only if the key is at this version", "KEY=VERSION", is_repeated=True),
         handler="task_done:done",
         details=(
             "Evidence is a commit on the task's branch, changes only on claimed paths, and the "
@@ -130,6 +131,7 @@ COMMANDS = (
         argument("branch", is_optional=True),
         option("--wait", "Show each stage until it has ended, at most TIME", "TIME", alone=FOREVER),
         option("--task", "Task it is for (default: by branch)", "ID", completes="task"),
+        option("--expect", "Only if the key is at this version", "KEY=VERSION", is_repeated=True),
         details=(
             "Queues the current branch, or BRANCH. The queue merges it with what is ahead, runs the "
             "checks on the merged result, and moves the target only if they pass. Your claims stay "

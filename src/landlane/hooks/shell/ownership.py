@@ -11,14 +11,13 @@ import os
 import time
 from enum import StrEnum
 
-from landlane.claims.check import pattern_of
+from landlane.claims.check import PathState, claim_need, pattern_of
 from landlane.claims.model import ClaimMode
 from landlane.claims.take import list_claims
 from landlane.errors import PatternError
 from landlane.files import read_file_version
 from landlane.git.private_git_dir import read_head
 from landlane.git.snapshot import differing_from_head, read_file_now, read_kept
-from landlane.hooks.edit import is_listed
 from landlane.hooks.shell.changes import locate_checkout_at
 from landlane.roles.enforce import may_write
 from landlane.sessions.client_sessions import is_client_session
@@ -143,7 +142,7 @@ def _judge_change(
         return stray if owner is None else replace(stray, owner=owner.agent, owner_session=owner.session)
     if any(context.is_ours(claim.session) for claim in covering):
         return replace(effect, kind=ChangeOwner.OWN)
-    is_free = is_listed(repo, repo.settings.claims.free, pattern)
+    is_free = claim_need(repo, repo.settings.claims, pattern) == PathState.FREE
     return replace(effect, kind=ChangeOwner.FREE) if is_free else effect
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from landlane.claims.check import find_covering
+from landlane.claims.check import find_covering, needs_no_claim
 from landlane.claims.held import held_by
 from landlane.claims.model import MOST_PATTERNS, Refused
 from landlane.claims.take import make_request, take_in
@@ -191,6 +191,9 @@ def _find_claims(work: ReturnedWork, paths: Sequence[str]) -> list[Claim]:
     outside = [path for path in paths if not _is_inside(repo, path, allowed)]
     others = [pattern_of(claim.pattern, claim.kind) for claim in claims if claim not in own]
     foreign = [path for path in outside if _is_inside(repo, path, others)]
+    if declared and repo.settings.claims.required:
+        # What needs no claim is free for others; a worker stays on the paths of its task.
+        foreign += [path for path in outside if needs_no_claim(repo, repo.settings.claims, path)]
     if foreign:
         raise _outside(task, foreign)
     try:
