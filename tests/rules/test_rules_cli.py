@@ -32,8 +32,8 @@ def sessions(shell: Shell) -> dict[str, tuple[str | None, bool]]:
 
 def test_rules_shows_them_their_version_and_who_has_not_read_the_newest(shell: Shell) -> None:
     version = write(shell)
-    shell.run_json("join", "ann")
-    shell.run_json("join", "bob")
+    shell.run_json("claim", "a", "--as", "ann")  # `join` would show them
+    shell.run_json("claim", "b", "--as", "bob")
     shell.run_json("rules", "ack", "--as", "ann")
 
     answer = shell.run_json("rules")
@@ -171,7 +171,7 @@ def test_the_report_counts_violations(shell: Shell) -> None:
 def test_what_the_rules_commands_print(shell: Shell) -> None:
     rules = "# Rules\n\n## Verify before done\n\nRun the check.\n\n## Claim first\n\nClaim, then edit.\n"
     (shell.folder / "RULES.md").write_text(rules)
-    text = play(shell, "join ann", "join bob", "rules show --as ann", "rules ack --as ann", "rules")
+    text = play(shell, "join ann", "claim b --as bob", "rules show --as ann", "rules ack --as ann", "rules")
     (shell.folder / "RULES.md").write_text(f"{rules} Not before.\n\n## Report\n\nSay what failed.\n")
     text += "\n" + play(shell, "rules --as ann", "rules ack nonsense --as ann", "rules ack 12345678 --as ann")
     text += "\n" + play(shell, "rules report")
@@ -180,7 +180,7 @@ def test_what_the_rules_commands_print(shell: Shell) -> None:
 
 def test_an_acknowledgement_says_how_many_sessions_have_read_the_rules(shell: Shell) -> None:
     (shell.folder / "RULES.md").write_text("# Rules\n\n## Verify before done\n\nRun the check.\n")
-    shell.run_json("join", "bob")
+    shell.run_json("claim", "b", "--as", "bob")
 
     text = shell.run_text("rules", "ack", "--as", "ann")
 

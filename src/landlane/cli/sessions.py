@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from landlane.cli.person import why_no_person
 from landlane.errors import LandlaneError, Malformed, NotAllowed, Stale
+from landlane.rules.show_to_session import carry_rules
+from landlane.rules.to_json import carried_json
 from landlane.sessions.join import find_ancestor_of_ended
 from landlane.sessions.join import join as join_session
 from landlane.sessions.join import leave as leave_session
@@ -39,7 +41,10 @@ def join(call: CommandCall, name: str, role: str, pid: str) -> int:
     text = f"{word} {session.agent}, generation {session.generation}, session {session.id}"
     if joined.is_new and not pid:
         text += f"\nfor its children: LANDLANE_SESSION={session.id}:{joined.secret}"
-    return call.terminal.answer(joined_json(joined, call.repo.store), text)
+    rules = carry_rules(repo, session)
+    text += f"\n\n{rules.text}" if rules is not None and rules.text else ""
+    answer = {**joined_json(joined, call.repo.store), "rules": carried_json(rules)}
+    return call.terminal.answer(answer, text)
 
 
 def _is_person(call: CommandCall) -> bool:

@@ -12,6 +12,8 @@ from landlane.cli.terminal import in_one_line
 from landlane.error_json import failure_json
 from landlane.reviews.records import review_id_of
 from landlane.roles.model import find_role
+from landlane.rules.show_to_session import carry_rules
+from landlane.rules.to_json import carried_json
 from landlane.tasks.git_evidence import GitEvidence
 from landlane.tasks.model import COMMIT, REVIEW_KIND, effective_kind, required_evidence
 from landlane.tasks.pick import Picked, next_task, resume_task
@@ -69,6 +71,9 @@ def _show_picked(call: CommandCall, picked: Picked) -> int:
         lines += [f"  work in  {branch}" for branch in before["branches"]]
     lines += [f"  do first {in_one_line(task['next_action'])}"] if task["next_action"] else []
     lines += handoff_lines
+    rules = carry_rules(call.repo, call.session())
+    answer["rules"] = carried_json(rules)
+    lines += ["", rules.text, ""] if rules is not None and rules.text else []
     lines.append(f"next: {_next_step(call, picked.task)}")
     if not picked.is_resumed:
         answer |= show_saved(call, save_former_work(call.repo, call.session(), picked.claims))

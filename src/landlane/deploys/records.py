@@ -39,6 +39,9 @@ _NOUN = "deploy"
 _NOTE = "held by landlane deploy"  # distinguishes the claim of a deploy from one that was taken by hand
 
 
+_NO_KEYS: Mapping[str, int] = {}
+
+
 @value
 class TargetHold:
     """The lease of a deploy's process, and the claims on its target. Every write checks both."""
@@ -147,7 +150,7 @@ def begin_deploy(
     target: str,
     commit: str,
     command: str,
-    expected: Mapping[str, int],
+    expected: Mapping[str, int] = _NO_KEYS,
 ) -> Deploy:
     """Record a deploy that is about to run; `expected` are versions of shared keys that it is based on.
 

@@ -185,10 +185,11 @@ def results_text(fan: Fan, branches: Sequence[BranchResult], most: int) -> str:
     """Return all results and failures in order, for the next owner of the task."""
     head = f"{fan.id} joined ({fan.policy}): {fan.why}"
     share = max((most - len(head)) // max(len(branches), 1) - 4, 40)
-    return _shorten("\n".join([head, *(_shorten(_branch_line(branch), share) for branch in branches)]), most)
+    return _shorten("\n".join([head, *(_shorten(result_line(branch), share) for branch in branches)]), most)
 
 
-def _branch_line(branch: BranchResult) -> str:
+def result_line(branch: BranchResult) -> str:
+    """Return the result of a branch, or why it failed, in one line."""
     commit = f" at {branch.head[:12]}" if branch.head else ""
     text = f": {' '.join(branch.text.split())}" if branch.text else ""
     return f"{branch.task} {branch.name}: {branch.state}{commit}{text}"

@@ -22,6 +22,7 @@ from landlane.landing.model import (
     role_rejection,
 )
 from landlane.landing.outcomes import LandedEntry, mark_landed, reject_entry
+from landlane.landing.placeholders import find_placeholders, placeholder_rejection
 from landlane.landing.records import record_target_failure, record_target_passing
 from landlane.landing.run_checks import VALIDATOR
 from landlane.landing.target_failure import describe_commit, describe_failure, target_failing_error
@@ -171,7 +172,8 @@ class BatchLander:
         if forbidden:
             record_violation(self._repo, landing, forbidden)
             return role_rejection(forbidden, landing.role)
-        return merged
+        found = find_placeholders(home, self._settings, merged.before, merged.tree)
+        return placeholder_rejection(found) if found else merged
 
     def _reject_conflict(self, landing: Landing, conflict: trials.MergeConflict, tip: str) -> None:
         others = self._list_other_changes(tip, landing, conflict.paths)

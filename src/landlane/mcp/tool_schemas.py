@@ -63,7 +63,7 @@ TOOLS: tuple[dict[str, Any], ...] = (
         "status",
         "Who is here, what is held, what is on its way, and what needs you.",
         {},
-        {"you": {}, "sessions": _LIST, "claims": _LIST, "tasks": _OBJECT, "needs_you": _LIST},
+        {"you": {}, "rules": {}, "sessions": _LIST, "claims": _LIST, "tasks": _OBJECT, "needs_you": _LIST},
         is_reading=True,
     ),
     _tool(
@@ -92,7 +92,7 @@ TOOLS: tuple[dict[str, Any], ...] = (
         "next",
         "Take the best ready task whose paths are free, and its paths with it; or go on with yours.",
         {"wait": _WAIT, "role": _TEXT},
-        {"task": {}, "claims": _LIST, "feedback": _LIST, "context": _TEXT},
+        {"task": {}, "claims": _LIST, "feedback": _LIST, "context": _TEXT, "rules": {}},
     ),
     _tool(
         "done",

@@ -22,6 +22,8 @@ from landlane.mcp.handoff_tool import hand_over, left_before, waiting_for
 from landlane.mcp.land_tool import land
 from landlane.mcp.tool_caller import looking_session
 from landlane.mcp.tool_schemas import LONGEST_WAIT_SECONDS
+from landlane.rules.show_to_session import carry_rules
+from landlane.rules.to_json import carried_json
 from landlane.sessions.join import live_sessions
 from landlane.sessions.notices import list_unread
 from landlane.state.key_rules import StateStale
@@ -73,6 +75,7 @@ def _status(call: Call) -> dict[str, Any]:
     return {
         "ok": True,
         "you": {"agent": me.agent, "session": me.id, "role": me.role or None} if me else None,
+        "rules": carried_json(carry_rules(repo, me)),
         "sessions": [
             {"agent": session.agent, "kind": session.kind, "role": session.role or None}
             for session in live_sessions(repo)[:_MOST_SHOWN]
@@ -187,6 +190,7 @@ def _next(call: Call, role: str = "") -> dict[str, Any]:
         "feedback": [lesson_json(one) for one in outcome.lessons],
         "context": left_before(call, outcome),
         "resumed": outcome.is_resumed,
+        "rules": carried_json(carry_rules(repo, session)),
         **({"note": missing} if missing else {}),
         **_saved_json(None if outcome.is_resumed else save_former_work(repo, session, outcome.claims)),
     }

@@ -47,3 +47,11 @@ class RuleViolationsJson(TypedDict):
     guards: list[GuardCountJson]
     last_at: Time
     last: str
+
+
+class CarriedRulesJson(TypedDict):
+    """The version of the rules, and what of them is new to the session; null if it has read this version."""
+
+    file: str
+    version: str
+    text: str | None

@@ -244,8 +244,10 @@ running sessions with their next tool call. `landlane rules` shows who has not r
 
 ## 1. Verify before done
 
-Nothing is done because it was written. Run the check, see it pass on what you committed, then
-report with `landlane done TASK`. If you could not verify something, say which part.
+Nothing is done because it was written. Verify it through the real public surface: run the program,
+call the API or open the page as a user would, besides the check of the task. See it pass on what
+you committed, then report with `landlane done TASK`. If you could not verify something, say which
+part.
 
 ## 2. Honest reporting
 
@@ -254,14 +256,16 @@ Never claim a test, a commit or a deploy that you did not see for yourself.
 
 ## 3. No placeholders in production
 
-No stubs, fake data, silenced checks or "later" in what lands. If a part cannot be finished now,
-leave it out and add a task for it: `landlane task add`.
+No stubs, fake data, silenced checks or "later" in what lands. Nothing that says TODO, TBD or
+"coming soon" ships: landing refuses such lines (`[landing] placeholders`). If a part cannot be
+finished now, leave it out and add a task for it: `landlane task add`.
 
 ## 4. Load memory before acting
 
 Read the state, the decisions and the lessons that were shown to you at the start, and the handoff
 of your task, before the first change. Do not decide again what was decided there; if it is wrong,
-say so and change the record first.
+say so and change the record first. Before you act on a shared value, check that it still holds:
+`landlane state check KEY=VERSION`.
 
 ## 5. Claim before you change
 
@@ -276,14 +280,26 @@ Look where you stand with `landlane sync` before you land or deploy, and deploy 
 
 ## 7. Keep working through interruptions
 
-A refused path, a failed command or a message in between is no reason to stop. Note it, do what
-can be done without it, and come back. Give a task back with `landlane fail TASK --why WHY` only
-when nothing is left to try.
+Context resets included. A refused path, a failed command or a message in between is no reason to
+stop. Note it, do what can be done without it, and come back. Your context may be reset at any time:
+commit often, and write decisions and the next step down where the next session finds them
+(`landlane state`, the task, the handoff). After a reset, start with `landlane status` and
+`landlane next --resume`; do not start over. Give a task back with `landlane fail TASK --why WHY`
+only when nothing is left to try.
 
-<!-- The project's own rules: add them below, each under a heading of its own, such as
+<!-- Three places for the project's own rules. Replace the text, and move a rule below this comment to
+let it hold. How to change rules so that they reach every session: docs/howto/rules.md of Landlane.
 
 ## 8. Migrations only add
 
 Older releases run on the same database. Drop nothing before the next release is out.
+
+## 9. Whom to ask
+
+Questions about money, secrets and legal texts go to a person: `landlane gate ask TASK --why WHY`.
+
+## 10. Style
+
+The conventions of this project, and where they are written down.
 -->
 """

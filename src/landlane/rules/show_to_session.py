@@ -5,6 +5,7 @@ from __future__ import annotations
 from landlane.errors import LandlaneError
 from landlane.rules.file import load_rules
 from landlane.rules.versions import HOOK, acknowledge, change_since, find_acknowledgement, record_shown
+from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +13,16 @@ if TYPE_CHECKING:
     from landlane.rules.model import Rules, RulesChange
     from landlane.rules.versions import Acknowledgement
     from landlane.sessions.model import Session
+
+
+@value
+class CarriedRules:
+    """The version of the rules that holds now, and what of them is new to a session; empty for nothing."""
+
+    file: str
+    version: str
+    text: str
+
 
 _LONGEST_FULL = 6000  # characters of rules that a start shows as they are
 _LONGEST_NEWS = 3000
@@ -76,6 +87,22 @@ def show_rules_change(repo: Repository, session: Session) -> str:
         text, is_first = _show_change(repo, session, known, rules, file)
     # Tool calls may end at the same time: only one of them reports the change.
     return text if is_first else ""
+
+
+def carry_rules(repo: Repository, session: Session | None) -> CarriedRules | None:
+    """Return the rules for an answer to a session: their version, and what of them is new to it.
+
+    Without a session only the version is returned. None if there is no rules file, or it cannot be read.
+    """
+    file = repo.settings.rules.file
+    try:
+        rules = load_rules(repo.checkout, repo.home, file)
+        if rules is None:
+            return None
+        text = show_rules_change(repo, session) if session is not None else ""
+    except LandlaneError:
+        return None  # `landlane rules` says why
+    return CarriedRules(file=file, version=rules.version, text=text)
 
 
 def _show_change(

@@ -9,9 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from landlane.rules.json_types import RulesReaderJson
+    from landlane.rules.json_types import CarriedRulesJson, RulesReaderJson
     from landlane.rules.model import Rules
     from landlane.rules.report import RuleViolations
+    from landlane.rules.show_to_session import CarriedRules
     from landlane.rules.versions import RulesReader
 
 
@@ -55,3 +56,10 @@ def report_json(broken: Sequence[RuleViolations]) -> dict[str, Any]:
             for one in broken
         ],
     }
+
+
+def carried_json(rules: CarriedRules | None) -> CarriedRulesJson | None:
+    """Return the rules that go along with an answer as JSON; null without a rules file."""
+    if rules is None:
+        return None
+    return {"file": rules.file, "version": rules.version, "text": rules.text or None}

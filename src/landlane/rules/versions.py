@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 NOUN = "rules"
 HOOK = "hook"  # shown by a client's hook
+ASSIGNMENT = "assignment"  # given to a worker with its task
 COMMAND = "command"  # acknowledged by hand
 CURRENT = "current"
 _VERSION = "version"

@@ -153,6 +153,7 @@ class LandingSettings(Section):
     style: str = key("merge", "one of", "how a branch lands", ("merge", "rebase", "squash"))
     batch: int = key(8, "number", "how many entries are tested together; up to four times that after success")
     gate: Texts = key((), "texts", "patterns whose changes a person must approve")
+    placeholders: Texts = key((), "texts", "words that no added line may contain, such as TODO")
     resident: bool = key(True, "boolean", "whether a background process runs the queue when no command does")
     integrate: IntegrationTask | None = nested(IntegrationTask, OPTIONAL, "a task opened after landings")
     merge: MergeSettings = nested(MergeSettings)

@@ -57,7 +57,8 @@ def settings_text(root: str) -> tuple[str, str]:
         return template.replace(_CHECKS, lines), ""
     lines = (
         "[landing]  # once this is committed, the target branch moves only through the landing queue\n"
-        f'checks = ["{command}"]  # what must pass before anything lands, as {file} says'
+        f'checks = ["{command}"]  # what must pass before anything lands, as {file} says\n'
+        'placeholders = ["TODO", "TBD", "coming soon"]  # no line that a branch adds may contain one'
     )
     description = f"; lands only what passes `{command}` (from {file})"
     return template.replace(_CHECKS, lines), description

@@ -8,12 +8,16 @@ import shlex
 from landlane.clients.as_worker.command import plain_worker_command, worker_command
 from landlane.errors import Malformed
 from landlane.exec.start_client import ClientCommand, prepare_command
+from landlane.fanout.model import JOINED, result_line
+from landlane.fanout.records import fans_of_task, results_of
+from landlane.handoffs.collect_state import failures_in
 from landlane.handoffs.context import context_for
 from landlane.plans.model import AGENTS
 from landlane.protocol.worker.messages import WorkAssignment
 from landlane.roles.model import may_commit
 from landlane.settings.model import AgentSettings, Settings
-from landlane.tasks.records import task_paths
+from landlane.tasks.lineage import earlier_lessons
+from landlane.tasks.records import find_task, task_paths
 from landlane.tasks.role_fit import worker_role
 from landlane.tasks.worker_caps import agent_named
 from landlane.text import nearest_word
@@ -28,10 +32,14 @@ if TYPE_CHECKING:
 
     from landlane.repository import Repository
     from landlane.roles.model import Role
+    from landlane.rules.model import Rules
+    from landlane.store.interface import Snapshot
     from landlane.tasks.model import Task
 
 
 _HEARTBEAT_MS = 60_000
+_LONGEST_LINE = 4_000
+_MOST_LINES = 200
 _PLAIN_SILENCE_MS = 600_000  # a program that waits for a model's answer prints nothing for minutes
 
 
@@ -141,10 +149,54 @@ def worker_command_for(
     return prepare_command(words, role, repo.settings, scratch, folder)
 
 
+def _part_results(snapshot: Snapshot, task: Task) -> tuple[str, ...]:
+    """Return the results of the parts of a task that was split and joined, however that was done."""
+    joined = [fan for fan in fans_of_task(snapshot, task.id) if fan.state == JOINED]
+    branches = results_of(snapshot, joined[-1])[:_MOST_LINES] if joined else ()
+    return tuple(result_line(branch)[:_LONGEST_LINE] for branch in branches)
+
+
+def _lineage_lines(snapshot: Snapshot, task: Task) -> tuple[str, ...]:
+    """Return what became of the tasks that a task waited for, and of the others of its lineage."""
+    ids = [*task.after, *([task.lineage] if task.lineage != task.id else [])]
+    found = (find_task(snapshot, task_id) for task_id in dict.fromkeys(ids))
+    lines = [
+        f"{one.id} {one.title}: {one.state}{f': {text}' if (text := one.result or one.why) else ''}"
+        for one in found
+        if one is not None
+    ]
+    earlier = earlier_lessons(snapshot, task)
+    lines += [f"{lesson.agent} in attempt {lesson.attempt}: {lesson.why}" for lesson in earlier]
+    return tuple(" ".join(line.split())[:_LONGEST_LINE] for line in lines)[:_MOST_LINES]
+
+
+def _feedback_lines(snapshot: Snapshot, task: Task) -> tuple[str, ...]:
+    """Return why earlier attempts failed, the oldest first."""
+    return tuple(
+        f"attempt {one['attempt']} of {one['agent']}: {one['why']}"[:_LONGEST_LINE]
+        for one in failures_in(snapshot, task)
+    )
+
+
 def make_assignment(
-    repo: Repository, task: Task, agent: Agent, role: Role, *, folder: str, scratch: str, base: str
+    repo: Repository,
+    task: Task,
+    agent: Agent,
+    role: Role,
+    *,
+    folder: str,
+    scratch: str,
+    base: str,
+    rules: Rules | None = None,
 ) -> WorkAssignment:
-    """Return the assignment for a worker, with the notes of earlier attempts."""
+    """Return the assignment for a worker, with what earlier attempts and the parts of the task left."""
+    results, lineage, feedback = repo.store.view(
+        lambda snapshot: (
+            _part_results(snapshot, task),
+            _lineage_lines(snapshot, task),
+            _feedback_lines(snapshot, task),
+        )
+    )
     is_committing = may_commit(role)
     budget = left_for(repo, task)
     notes = context_for(repo, task)
@@ -163,6 +215,13 @@ def make_assignment(
         base=base,
         may_commit=is_committing,
         may_change=not role.is_read_only,
+        output=task.output or None,
+        next_action=task.next_action or None,
+        results=results or None,
+        lineage=lineage or None,
+        feedback=feedback or None,
+        rules=rules.text if rules is not None else None,
+        rules_version=rules.version if rules is not None else None,
         heartbeat_seconds=agent.heartbeat_ms / 1000,
         limit_seconds=agent.limit_ms / 1000 if agent.limit_ms else None,
         budget_usd=budget / 1_000_000 if budget is not None else None,

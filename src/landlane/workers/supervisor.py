@@ -17,6 +17,8 @@ from landlane.exec.resident_connection import ResidentConnection
 from landlane.exec.sandboxed_run import choose_sandbox_backend
 from landlane.processes.tree import TREE_MARK
 from landlane.protocol.worker.messages import Heartbeat, Progress, WorkFailed
+from landlane.rules.file import load_rules
+from landlane.rules.versions import ASSIGNMENT, acknowledge
 from landlane.sessions.leases import touch
 from landlane.tasks.attempts import record_activity
 from landlane.tasks.model import IN_PROGRESS, WAITING, AttemptOutcome
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.protocol.worker.messages import Ending, Usage
+    from landlane.rules.model import Rules
     from landlane.usage.model import Budget
     from landlane.workers.attempt_resources import AttemptResources
     from landlane.workers.run_worker import WorkerEnd, WorkerMessage
@@ -189,8 +192,16 @@ class Supervisor:
             folder, scratch = attempt.clone.path, attempt.run.scratch
             agent, role = attempt.order.agent, attempt.role
             command = worker_command_for(repo, agent, role, scratch, folder)
+            rules = self._read_rules()
             assignment = make_assignment(
-                repo, attempt.task, agent, role, folder=folder, scratch=scratch, base=attempt.base
+                repo,
+                attempt.task,
+                agent,
+                role,
+                folder=folder,
+                scratch=scratch,
+                base=attempt.base,
+                rules=rules,
             )
             sandbox = attempt.run.make_sandbox(resident.path, attempt.worker, command)
             attempt.report({"event": "started", "sandbox": backend.name})
@@ -211,6 +222,18 @@ class Supervisor:
         os.environ[TREE_MARK] = attempt.run.record.tree.id
         end = monitor.with_budget_code(end)
         return AttemptFinisher(attempt, end).finish(is_lost=bool(monitor.lost))
+
+    def _read_rules(self) -> Rules | None:
+        """Return the rules for the assignment, and record that the worker gets this version."""
+        repo, file = self._repo, self._repo.settings.rules.file
+        try:
+            rules = load_rules(repo.checkout, repo.home, file)
+        except LandlaneError as error:
+            repo.report(f"the rules are not in the assignment: {error.message}")
+            return None
+        if rules is not None:
+            acknowledge(repo, self._attempt.worker.session, rules, how=ASSIGNMENT, file=file)
+        return rules
 
     def _handle_error(self, error: Exception) -> AttemptResult:
         """Return the task: Landlane failed, not the worker, so the attempt is not counted."""

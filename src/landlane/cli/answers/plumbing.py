@@ -9,6 +9,7 @@ from landlane.cli.answers.base import Answer
 from landlane.events.json_types import EventJson
 from landlane.hooks.git_command.verb_rules import Reach
 from landlane.rescue.json_types import RescueJson
+from landlane.rules.json_types import CarriedRulesJson
 from landlane.sessions.json_types import OwnSessionJson
 from landlane.workspaces.json_types import BreachJson, MisplacedChangeJson
 
@@ -154,6 +155,7 @@ class JoinAnswer(Answer):
 
     session: OwnSessionJson
     new: bool
+    rules: CarriedRulesJson | None
 
 
 class LeaveAnswer(Answer):

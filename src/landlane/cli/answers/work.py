@@ -10,6 +10,7 @@ from landlane.deploys.json_types import PositionJson, UpdateCheckJson
 from landlane.deploys.update_checkout import UpdateMethod
 from landlane.handoffs.json_types import HandoffJson
 from landlane.landing.json_types import LandingJson
+from landlane.rules.json_types import CarriedRulesJson
 from landlane.tasks.json_types import EvidenceJson, LessonJson, TaskJson
 from landlane.workspaces.json_types import TrailersJson
 
@@ -73,6 +74,7 @@ class NextAnswer(Answer):
     branches: list[str]
     handoff: HandoffJson | None
     context: str
+    rules: CarriedRulesJson | None
     rescued: NotRequired[str]
 
 

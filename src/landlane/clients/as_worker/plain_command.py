@@ -57,6 +57,11 @@ def variables_for(assignment: WorkAssignment, task_file: str) -> dict[str, str]:
         "LANDLANE_CHECK": assignment.check or "",
         "LANDLANE_ATTEMPT": str(assignment.attempt),
         "LANDLANE_BASE": assignment.base or "",
+        "LANDLANE_OUTPUT": printable(assignment.output or ""),
+        "LANDLANE_NEXT_ACTION": printable(assignment.next_action or ""),
+        "LANDLANE_RESULTS": printable("\n".join(assignment.results or ())),
+        "LANDLANE_FEEDBACK": printable("\n".join(assignment.feedback or ())),
+        "LANDLANE_RULES_VERSION": assignment.rules_version or "",
         "LANDLANE_TASK_FILE": task_file,
     }
 

@@ -58,6 +58,13 @@ class WorkAssignment:
     notes: tuple[str, ...] = ()
     may_commit: bool = False
     may_change: bool | None = None
+    output: str | None = None
+    next_action: str | None = None
+    feedback: tuple[str, ...] | None = None
+    lineage: tuple[str, ...] | None = None
+    results: tuple[str, ...] | None = None
+    rules: str | None = None
+    rules_version: str | None = None
     body: str | None = None
     role: str | None = None
     check: str | None = None
