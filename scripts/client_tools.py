@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Copy the tools and events of each coding client into the quick hook, which must not import them.
+"""Copy the numbers of the store and the tools and events of each coding client into the quick hook.
 
-The source is `src/landlane/clients/<client>/hook.py`, the copy is a block of
+The quick hook must not import their modules. The copy is a block of
 `src/landlane/hook_entry/client_fast_path.py`. `--check` writes nothing, and fails with a diff when that is
 stale.
 """
@@ -17,9 +17,12 @@ from typing import Any
 from landlane.clients.model import HOOK_CLIENTS
 from landlane.clients.registry import hooks_of
 from landlane.protocol.hook_events import HookEventKind
+from landlane.sessions.signs_of_life import RECORD_BYTES
+from landlane.store.schema_version import SCHEMA_VERSION
+from landlane.store.sqlite.database import APPLICATION_ID
 
 TARGET = Path(__file__).resolve().parent.parent / "src" / "landlane" / "hook_entry" / "client_fast_path.py"
-BEGIN = "# Written by scripts/client_tools.py from src/landlane/clients/*/hook.py: begin\n"
+BEGIN = "# Written by scripts/client_tools.py: begin\n"
 END = "# end of what scripts/client_tools.py writes\n"
 
 # The quick hook leaves these to the full one: their arguments need more than a look.
@@ -53,7 +56,14 @@ def with_block(text: str) -> str:
     """Return the module with the block as it should be."""
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)
-    lines = ['_CLIENTS: "dict[str, Json]" = {']
+    lines = [
+        "# From store/sqlite/database.py, store/schema_version.py and sessions/signs_of_life.py.",
+        f"APPLICATION_ID = 0x{APPLICATION_ID:X}",
+        f"SCHEMA_VERSION = {SCHEMA_VERSION}",
+        f"_RECORD_BYTES = {RECORD_BYTES}",
+        "# From clients/*/hook.py.",
+        '_CLIENTS: "dict[str, Json]" = {',
+    ]
     for name in HOOK_CLIENTS:
         if name not in SKIPPED_CLIENTS:
             lines += [f'    "{name}": {{', *_rows(table_of(name)), "    },"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane import Landlane
-from landlane.api import SavedWork, Taken
+from landlane.api import Picked, SavedWork, Taken
 from landlane.testing.repositories import make_repository
 from tests.hooks.stand_in_client import LANDLANE, ScriptedClient
 from tests.mcp.speaking import McpClient
@@ -62,8 +62,47 @@ def claim_with_edit_hook(root: Path) -> str:
         return client.edit("a.py").repo
 
 
+def add_task(root: Path) -> None:
+    with Landlane(root, agent="zoe") as zoe:
+        zoe.tasks.add("Fix it", paths=["a.py"])
+
+
+def take_next_task_with_library(root: Path) -> str:
+    add_task(root)
+    with Landlane(root, agent="ann") as ann:
+        picked = ann.tasks.next()
+    assert isinstance(picked, Picked)
+    assert picked.saved is not None
+    return picked.saved.note
+
+
+def take_named_task_with_library(root: Path) -> str:
+    add_task(root)
+    with Landlane(root, agent="ann") as ann:
+        picked = ann.tasks.take("T1")
+    assert picked is not None
+    assert picked.saved is not None
+    return picked.saved.note
+
+
+def take_next_task_with_mcp(root: Path) -> str:
+    add_task(root)
+    with McpClient(root, "--as", "ann") as ann:
+        found: dict[str, Any] = ann.call("next")
+    return found["rescue_note"]
+
+
 @pytest.mark.parametrize(
-    "claim", [claim_with_library, claim_with_command_line, claim_with_mcp, claim_with_edit_hook]
+    "claim",
+    [
+        claim_with_library,
+        claim_with_command_line,
+        claim_with_mcp,
+        claim_with_edit_hook,
+        take_next_task_with_library,
+        take_named_task_with_library,
+        take_next_task_with_mcp,
+    ],
 )
 def test_every_entry_point_saves_what_a_former_holder_left(left: Path, claim: Callable[[Path], str]) -> None:
     assert claim(left) == NOTE

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.api.claim_values import Claim
+    from landlane.claims.model import SavedWork
     from landlane.fanout.model import FanState
     from landlane.gates.model import GateKind
     from landlane.handoffs.model import HandoffState
@@ -115,12 +116,16 @@ class Imported(Record):
 
 @value
 class Picked(Success):
-    """A task that the caller owns now, the claims on its paths, and what earlier owners left."""
+    """A task that the caller owns now, the claims on its paths, and what earlier owners left.
+
+    `saved` is what a former holder of these paths left on them when its lease expired.
+    """
 
     task: Task
     claims: tuple[Claim, ...]
     lessons: tuple[Lesson, ...]
     is_resumed: bool
+    saved: SavedWork | None
 
 
 @value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from landlane.claims.claim_paths import save_former_work
 from landlane.claims.to_json import claim_json
 from landlane.cli.arguments import read_wait
 from landlane.cli.claims import show_saved
@@ -75,8 +74,7 @@ def _show_picked(call: CommandCall, picked: Picked) -> int:
     answer["rules"] = carried_json(rules)
     lines += ["", rules.text, ""] if rules is not None and rules.text else []
     lines.append(f"next: {_next_step(call, picked.task)}")
-    if not picked.is_resumed:
-        answer |= show_saved(call, save_former_work(call.repo, call.session(), picked.claims))
+    answer |= show_saved(call, picked.saved)
     return call.terminal.answer(answer, "\n".join(lines), quiet=picked.task.id)
 
 

@@ -31,15 +31,16 @@ if TYPE_CHECKING:
 _LIMIT_SECONDS = 20.0  # below the hook timeout in every client's settings
 _RESIDENT_SECONDS = 10.0  # of the limit; then the hook answers without the resident
 _MOST_BYTES = 64 * 1024 * 1024
-# Copies of store/sqlite/database.py and store/schema_version.py.
-APPLICATION_ID = 0x4C4E444C
-SCHEMA_VERSION = 3
-_RECORD_BYTES = 240  # a copy of sessions/signs_of_life.py
 _unclosed = []  # connections to other stores: closing one could checkpoint its log
 _KIND_OF_FILE, _LINK, _REGULAR, _FOLDER = 0o170000, 0o120000, 0o100000, 0o040000
 _LATE = "Landlane's hook took too long, so this is refused. Try again, or find out why: landlane doctor\n"
 
-# Written by scripts/client_tools.py from src/landlane/clients/*/hook.py: begin
+# Written by scripts/client_tools.py: begin
+# From store/sqlite/database.py, store/schema_version.py and sessions/signs_of_life.py.
+APPLICATION_ID = 0x4C4E444C
+SCHEMA_VERSION = 3
+_RECORD_BYTES = 240
+# From clients/*/hook.py.
 _CLIENTS: "dict[str, Json]" = {
     "claude": {
         "keys": ("session_id", "agent_id", "hook_event_name", "tool_name", "tool_input"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.claims.claim_paths import claim_paths, save_former_work
+from landlane.claims.claim_paths import claim_paths
 from landlane.claims.held import release
 from landlane.claims.model import ClaimMode, Refused
 from landlane.claims.take import list_claims, make_request
@@ -192,7 +192,7 @@ def _next(call: Call, role: str = "") -> dict[str, Any]:
         "resumed": outcome.is_resumed,
         "rules": carried_json(carry_rules(repo, session)),
         **({"note": missing} if missing else {}),
-        **_saved_json(None if outcome.is_resumed else save_former_work(repo, session, outcome.claims)),
+        **_saved_json(outcome.saved),
     }
 
 

@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right, insort
 from heapq import merge
 from itertools import islice
 
+from landlane.claims.claim_paths import save_former_work
 from landlane.claims.model import Claim, ClaimMode, Refused, Request
 from landlane.claims.take import claims_near, claims_of_task, take_in
 from landlane.patterns.pattern import Alternative, alternatives_overlap, ancestors, areas_of, below
@@ -30,12 +31,13 @@ from landlane.tasks.records import (
     tasks_of,
     with_dependencies,
 )
-from landlane.values import value
+from landlane.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from landlane.claims.model import SavedWork
     from landlane.patterns.pattern import Pattern
     from landlane.repository import Repository
     from landlane.sessions.model import Session
@@ -51,12 +53,16 @@ _POLL_MS = 1000  # the end of a lease or of a back-off notifies no waiting proce
 
 @value
 class Picked:
-    """A task that the caller owns now, the claims on its paths, and what earlier owners left."""
+    """A task that the caller owns now, the claims on its paths, and what earlier owners left.
+
+    `saved` is what a former holder of these paths left on them when its lease expired.
+    """
 
     task: Task
     claims: tuple[Claim, ...]
     lessons: tuple[Lesson, ...] = ()
     is_resumed: bool = False
+    saved: SavedWork | None = None
 
 
 @value
@@ -80,6 +86,8 @@ def next_task(
 ) -> Picked | NothingReady:
     """Take the best ready task whose paths are free, and its paths; wait for one at most this long.
 
+    What a former holder left on these paths is saved: `Picked.saved`.
+
     `base` returns the commit that the work starts from; earlier commits are not evidence of work.
 
     Raises:
@@ -100,7 +108,14 @@ def next_task(
     finally:
         if listener is not None:
             listener.close()
-    return outcome if isinstance(outcome, Picked) else _nothing_ready(repo, session, outcome)
+    if isinstance(outcome, Picked):
+        return _with_saved_work(repo, session, outcome)
+    return _nothing_ready(repo, session, outcome)
+
+
+def _with_saved_work(repo: Repository, session: Session, picked: Picked) -> Picked:
+    saved = save_former_work(repo, session, picked.claims)
+    return picked if saved is None else replace(picked, saved=saved)
 
 
 def _wait(repo: Repository, listener: Listener, deadline: int) -> None:
@@ -206,7 +221,8 @@ def take_task(
             also(tx, picked.task)
         return picked
 
-    return repo.change(work, areas=areas)
+    picked = repo.change(work, areas=areas)
+    return picked if picked is None else _with_saved_work(repo, session, picked)
 
 
 def _try_to_pick(

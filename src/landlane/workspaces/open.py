@@ -125,8 +125,11 @@ def _take_task_if_ready(repo: Repository, session: Session, task_id: str, base: 
     """
     if get_task(repo, task_id).state != READY:
         return
-    if take_task(repo, session, task_id, base) is not None:
+    picked = take_task(repo, session, task_id, base)
+    if picked is not None:
         repo.report(f"{task_id} and its paths are yours now")
+        if picked.saved is not None:
+            repo.report(picked.saved.note)
         return
     task = get_task(repo, task_id)
     if task.state == READY:
