@@ -102,7 +102,7 @@ def test_lines_know_which_item_they_are_about() -> None:
 
 def test_sections_without_rows_are_left_out() -> None:
     facts = busy_facts() | {"inbox": [], "landing": [], "waiting": []}
-    facts["money"] = {"today_usd": 0.0, "is_known": True}
+    facts["money"] = {"today_usd": 0.0, "is_known": True, "day_budget_usd": None}
 
     titles = [line.text for line in frame_lines(facts, NOW) if line.text and not line.text.startswith(" ")]
 
@@ -120,3 +120,11 @@ def test_a_check_without_an_estimate_has_no_bar_and_one_that_is_late_a_full_one(
 
     assert first.endswith("  make test  0:41")
     assert second.endswith(f"  make test  {'━' * 13} 1:40 of about 1:10")
+
+
+def test_costs_that_no_script_reports_are_only_mentioned_beside_a_budget() -> None:
+    facts = busy_facts()
+    facts["money"] = {**facts["money"], "today_usd": 0.0, "is_known": False, "day_budget_usd": None}
+    assert "Money" not in frame_text(facts, NOW)
+    facts["money"]["day_budget_usd"] = 20.0
+    assert frame_text(facts, NOW).endswith("Money\n  no cost was reported today; the budget is $20")

@@ -13,6 +13,8 @@ from landlane.claims import take as claims
 from landlane.claims.model import Refused
 from landlane.errors import Held, LandlaneError, NotAllowed
 from landlane.journal.read import read_entries
+from landlane.landing import submit
+from landlane.landing.records import list_landings
 from landlane.landing.submit import submit_branch
 from landlane.sessions.join import leave
 from landlane.tasks.add import Added, add_task
@@ -156,6 +158,24 @@ def test_submitting_twice_is_one_entry(testbed: LandingTestbed) -> None:
     testbed.branch("one", {"a.txt": "y"})
     with pytest.raises(Held, match="L1 of ann has one in the queue already"):
         testbed.submit("one")
+
+
+def test_a_branch_that_lands_while_it_is_submitted_again_has_landed(
+    testbed: LandingTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    testbed.configure("[]")
+    testbed.branch("one", {"b.txt": "b\n"})
+    entry = testbed.submit("one")
+
+    def land_meanwhile(*_: object, **__: object) -> None:
+        assert testbed.run() is None
+
+    monkeypatch.setattr(submit, "keep_submitted", land_meanwhile)
+
+    again = testbed.submit_with_held_claims("one")
+
+    assert (again.id, again.state) == (entry.id, "landed")
+    assert [landing.id for landing in list_landings(testbed.repo, ())] == [entry.id]
 
 
 def test_branch_may_be_deleted_before_the_queue_runs(testbed: LandingTestbed) -> None:

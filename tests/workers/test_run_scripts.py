@@ -176,3 +176,21 @@ def test_a_file_named_queue_neither_breaks_a_run_nor_is_executed(scripts: Worker
 
     assert scripts.states()[task] == "done"
     assert not executed.exists()
+
+
+def test_a_run_ends_while_a_person_reviews_and_says_who_is_waited_for(scripts: Works) -> None:
+    task = add(scripts, "echo 1 > a.md", "--path", "a.md", "--role", "explore", "--reviewer", "person")
+
+    answer = scripts.run("--", "./do.sh", exit=7)
+
+    assert [one["task"] for one in answer["summary"]["waiting_for_person"]] == [task]
+    (item,) = scripts.shell.run_json("inbox")["items"]
+    assert item["id"] == "V1"
+    waits = {one["id"]: one["waits_for"] for one in scripts.shell.run_json("task", "list")["tasks"]}
+    assert {task_id: [wait["id"] for wait in found] for task_id, found in waits.items()} == {
+        task: ["V1"],
+        "T2": ["V1"],
+    }
+    listed = scripts.shell.run_text("task", "list")
+    assert listed.count("a person: V1") == 2
+    assert "landlane next" not in scripts.shell.run_text()

@@ -7,10 +7,10 @@ from landlane.fanout.records import children_of, fans_in
 from landlane.gates.records import is_given_up, read_gates
 from landlane.handoffs.transfer import waiting_in
 from landlane.landing.records import read_landings
-from landlane.reviews.model import DECIDING, UNDECIDED
+from landlane.reviews.model import DECIDING, PERSON, UNDECIDED
 from landlane.reviews.records import reviews_in
 from landlane.tasks.model import ANYBODY, FINISHED, Wait, WaitKind
-from landlane.values import value
+from landlane.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,12 @@ def _reviews(snapshot: Snapshot) -> Iterator[tuple[str, Wait]]:
         if review.state == DECIDING and review.gate:
             continue  # the gate is listed already
         names = [entry.name for entry in review.awaited if entry.name]
-        yield review.task, Wait(kind=WaitKind.REVIEW, id=review.id, holder=", ".join(names))
+        is_for_person = bool(names) and set(names) == {PERSON}
+        wait = Wait(kind=WaitKind.REVIEW, id=review.id, holder=", ".join(names), needs_person=is_for_person)
+        yield review.task, wait
+        for entry in review.awaited:
+            if entry.name == PERSON:
+                yield entry.task, replace(wait, holder=PERSON, needs_person=True)
 
 
 def _landings(snapshot: Snapshot) -> Iterator[tuple[str, Wait]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from landlane.sessions.model import valid_name
-from landlane.text import nearest_word
+from landlane.text import nearest_word, shell_quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,4 +63,6 @@ def _with_near_file(typed: TypedCall, root: str, name: str) -> str:
     except OSError:
         return "ls"
     near = nearest_word(base, [one for one in names if not one.startswith(".")], cutoff=0.7)
+    if not near and " " in name.strip():
+        return f"to give it as text: echo {shell_quote(name)} | {typed.with_value(name, '-')}"
     return typed.with_value(name, os.path.join(folder, near)) if near else f"ls {folder}".rstrip()

@@ -168,8 +168,11 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _money_lines(spent: Mapping[str, Any]) -> list[str]:
-    if not spent["today_usd"] and (spent["is_known"] or spent["day_budget_usd"] is None):
-        return []  # nothing was spent, or scripts ran that report no cost, and no budget limits it
+    if not spent["today_usd"]:  # nothing was spent, or what ran reports no cost
+        budget = spent["day_budget_usd"]
+        if spent["is_known"] or budget is None:
+            return []
+        return [f"  no cost was reported today; the budget is {_limit(budget)}"]
     today = money(round(spent["today_usd"] * _MICROS), has_unknown=not spent["is_known"])
     budget = spent["day_budget_usd"]
     parts = [today + (f" of {_limit(budget)}" if budget is not None else "") + " today"]

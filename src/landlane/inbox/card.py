@@ -146,8 +146,10 @@ def _cost(evidence: Mapping[str, Any]) -> str:
     cost = evidence.get("cost")
     if not cost:
         return ""
-    spent = money(round(cost["usd"] * 1_000_000), has_unknown=not cost["is_known"])
-    return f"{spent}, {count(cost['attempts'], 'attempt')}"
+    attempts = count(cost["attempts"], "attempt")
+    if not cost["usd"] and not cost["is_known"]:
+        return f"not reported, {attempts}"
+    return f"{money(round(cost['usd'] * 1_000_000), has_unknown=not cost['is_known'])}, {attempts}"
 
 
 def unblocks_text(unblocks: Any) -> str:

@@ -132,8 +132,7 @@ def _handoff_item(handoff: Handoff, known: _Known) -> InboxItemJson:
 
 
 def _dead_item(repo: Repository, task: Task, known: _Known) -> InboxItemJson:
-    why = f" ({' '.join(task.why.split())})" if task.why else ""
-    what = f"{task.id} {task.title} failed for good{why}: retry?"
+    what = f"retry {task.title}? {' '.join(task.why.split()) or 'it failed for good'}"
     history = task_history(repo, task.id)
     died_at = history[-1].at if history else 0
     return _item(task.id, "dead", what, task.id, known, died_at, _DEAD_RISK)

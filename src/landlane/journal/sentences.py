@@ -23,15 +23,19 @@ _INTERNAL = (
     *("decision.", "run."),
 )
 _INTERNAL_KINDS = frozenset(
-    {"task.asked", "task.answered", "task.reviewing", "landing.settled", "queue.moving", "queue.moved"}
+    {
+        *("task.asked", "task.answered", "task.reviewing", "task.reported", "workspace.begun"),
+        *("landing.testing", "landing.settled", "queue.moving", "queue.moved"),
+    }
 )
+_DONE_GUARD = "done"  # refuses missing evidence, and another entry says what is missing
 
 # What happened to a task, by kind; {name} is its id and title, {why} a reason if there is one.
 _TASK_WORDS = {
     "task.added": "added {name}",
     "task.taken": "started {name}{attempt}",
-    "task.reported": "finished {name}{commit}",
-    "task.proved": "verified {name}{commit}",
+    "task.reported": "reported {name} as done",
+    "task.proved": "finished {name}{commit}",
     "task.done": "completed {name}{commit}",
     "task.doubted": "found no evidence for {name}{why}",
     "task.failed": "failed {name}{why}{attempt}",
@@ -106,7 +110,14 @@ def is_for_people(entry: JournalEntry) -> bool:
     # So do the sessions of workers, with their attempts.
     is_worker_session = entry.kind.startswith("session.") and find_reserved_use(entry.agent) != ""
     is_canary = entry.agent.startswith(_CANARY)
-    return not (is_record_id(entry.agent) or is_worker_session or is_canary)
+    return not (is_record_id(entry.agent) or is_worker_session or is_canary or _is_repeated(entry))
+
+
+def _is_repeated(entry: Entry) -> bool:
+    """Return whether another entry says the same: the landing, or that evidence is missing."""
+    if entry.kind == "task.done":
+        return any(one.get("name") == "landed" for one in entry.facts().get("evidence") or ())
+    return entry.kind == "rule.violated" and entry.facts().get("guard") == _DONE_GUARD
 
 
 def entry_sentence(entry: JournalEntry, titles: Mapping[str, str]) -> str:
@@ -174,7 +185,8 @@ class _Words(dict[str, str]):
         return _after(self._fact("why"))
 
     def _what(self) -> str:
-        return self._fact("what")
+        code, colon, what = self._fact("what").partition(": ")
+        return what if colon and code.isupper() else self._fact("what")
 
     def _note(self) -> str:
         return f': "{note}"' if (note := self._fact("note")) else ""
@@ -194,7 +206,8 @@ class _Words(dict[str, str]):
 
     def _attempt(self) -> str:
         attempt = int(self._facts.get("attempt") or 0)
-        return f" (attempt {attempt})" if attempt > 1 else ""
+        is_named = self._fact("why").startswith("attempt ")
+        return f" (attempt {attempt})" if attempt > 1 and not is_named else ""
 
     def _commit_only(self) -> str:
         return self._fact("commit")[:_COMMIT] or self._fact("head")[:_COMMIT]

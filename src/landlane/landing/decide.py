@@ -118,7 +118,7 @@ def decide_held_entry(
         landing = landing.become(QUEUED, approved_by=session.agent, approved_head=landing.head, reason="")
         put_landing(tx, landing, "approved", session)
         if find_live_author(tx, landing) is not None:
-            text = f"{session.agent} let {landing_id} ({landing.branch}) land: it is queued again"
+            text = f"{session.agent} approved {landing_id} ({landing.branch}); it is queued to land"
             add_notice(tx, landing.session, text)
         tx.has_freed = True
         return landing

@@ -115,12 +115,25 @@ def submit_branch(
     keep_submitted(repo.home, target, head, is_shared=repo.store.is_shared)
     try:
         with Watched(repo=repo, session=session, rule=CLAIM_FIRST, guard="land", codes=CLAIM_CODES):
-            landing, is_new = enqueue(repo, session, submission)
+            landing, is_new = _enqueue_once(repo, session, target, submission)
     except LandlaneError:
         if not any(landing.head == head for landing in list_landings(repo)):
             drop_submitted(repo.home, target, head, is_shared=repo.store.is_shared)
         raise
     return Submitted(landing=landing, is_new=is_new)
+
+
+def _enqueue_once(
+    repo: Repository, session: Session, target: TargetBranch, submission: Submission
+) -> tuple[Landing, bool]:
+    """Add a branch to the queue; if it has landed since it was looked at, return that entry."""
+    try:
+        return enqueue(repo, session, submission)
+    except LandlaneError:
+        known = _find_entry(repo, target, submission.branch, submission.head)
+        if known is None:
+            raise
+        return known, False
 
 
 def _target_branch_error(branch: str) -> Malformed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.clock import rfc3339
-from landlane.reviews.model import APPROVE, APPROVED, DECIDING, OPEN, REJECT
+from landlane.reviews.model import APPROVE, APPROVED, DECIDING, OPEN, PERSON, REJECT
 from landlane.reviews.reconcile import merge_findings, place_text
 from landlane.units import count, time_ago
 
@@ -80,7 +80,7 @@ def review_lines(review: Review, title: str, now: int) -> list[str]:
         lines.append(f"  diff      git diff {review.base[:_COMMIT]}...{review.head[:_COMMIT]}")
     lines += [f"  why       {review.why}"] if review.why else []
     for entry in review.all_entries:
-        who = entry.by or entry.name or "any agent"
+        who = entry.by or ("a person" if entry.name == PERSON else entry.name) or "any agent"
         summary = f": {entry.summary}" if entry.summary else ""
         lines.append(
             f"  {_MARKS[entry.verdict]} by {who}{summary}" if entry.verdict else f"  – {who} has not answered"

@@ -124,9 +124,8 @@ def _parts(headline: Headline) -> Sequence[str]:
 
 
 def _shows_money(headline: Headline) -> bool:
-    """Return whether there is an amount to show; an unknown one counts only against a budget."""
-    has_budget = headline.day_budget_micros is not None
-    return bool(headline.spent_micros) or (headline.has_unknown_cost and has_budget)
+    """Return whether there is an amount to show; that costs are unknown is said below, beside a budget."""
+    return bool(headline.spent_micros)
 
 
 def spent_text(headline: Headline) -> str:

@@ -16,6 +16,7 @@ from landlane.store import records
 from landlane.tasks.attempts import running_attempts
 from landlane.tasks.model import DEAD, FAILED, IN_PROGRESS, READY, TaskState
 from landlane.tasks.records import list_tasks
+from landlane.tasks.waits import find_waits
 from landlane.tasks.worker_pool import get_pool
 from landlane.workspaces.moved import find_former_place
 
@@ -38,10 +39,12 @@ def read_overview(repo: Repository, me: Session | None = None) -> Overview:
     red = (
         str(one["reason"]) for one in (*paused, *landings) if one["code"] == "TARGET_RED" and one["reason"]
     )
+    ready = [task for task in tasks if task.state == READY]
+    waits = find_waits(repo, ready) if ready else {}
     return Overview(
         tasks={state: counts[state] for state in TaskState if counts[state]},
         mine=tuple(task.id for task in tasks if me and task.state in IN_PROGRESS and task.session == me.id),
-        ready=tuple(task.id for task in tasks if task.state == READY),
+        ready=tuple(task.id for task in ready if task.id not in waits),
         dead=tuple(task.id for task in find_waiting(repo).dead) if counts[DEAD] or counts[FAILED] else (),
         gates=tuple(gate.task or gate.id for gate in list_gates(repo)),
         sessions=sum(not session.is_holder for session in live_sessions(repo)),

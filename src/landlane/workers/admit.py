@@ -18,11 +18,13 @@ from landlane.landing.model import HELD, is_landing_id
 from landlane.landing.records import get_landing, get_queue
 from landlane.landing.target_rules import settings_at
 from landlane.patterns.pattern import alternatives_overlap
+from landlane.reviews.model import PERSON, UNDECIDED
+from landlane.reviews.records import reviews_in
 from landlane.roles.model import find_role
 from landlane.state.slot_kinds import known_kinds
 from landlane.state.slots import count_in_use
 from landlane.tasks.lineage import held_in
-from landlane.tasks.model import ANYBODY, BLOCKED, READY, Wait, WaitKind, effective_kind
+from landlane.tasks.model import ANYBODY, BLOCKED, READY, REVIEW_KIND, Wait, WaitKind, effective_kind
 from landlane.tasks.records import declared_patterns, task_patterns
 from landlane.tasks.role_fit import why_unfit
 from landlane.tasks.text import limit_text
@@ -185,6 +187,9 @@ class Admission:
             return StartRefusal(why=f"{error.message}. {error.hint}", is_permanent=True)
         if missing:
             return StartRefusal(why=missing, is_permanent=True)
+        if review := self._review_by_person(task):
+            why = f"a person gives this review: landlane inbox {review}"
+            return StartRefusal(why=why, is_permanent=True, is_for_person=True)
         if self._failing is not None and not self._failing.may_start(task):
             return StartRefusal(why=self._failing.why, is_permanent=True)
         if self._pool.paused:
@@ -195,6 +200,19 @@ class Admission:
             or self._why_agent_busy(agent)
             or self._why_paths_busy(task)
         )
+
+    def _review_by_person(self, task: Task) -> str:
+        """Return the id of the review that a task asks a person for; empty for any other task."""
+        if task.kind != REVIEW_KIND:
+            return ""
+        reviews = self._repo.store.view(lambda snapshot: reviews_in(snapshot, UNDECIDED))
+        found = (
+            review.id
+            for review in reviews
+            for entry in review.awaited
+            if (entry.task, entry.name) == (task.id, PERSON)
+        )
+        return next(found, "")
 
     def _why_not_needs(self, task: Task, agent: Agent) -> StartRefusal | None:
         kinds = known_kinds(self._repo.settings.slots)

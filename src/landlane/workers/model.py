@@ -15,6 +15,8 @@ from landlane.tasks.model import (
     FIXES_TARGET,
     IN_PROGRESS,
     READY,
+    REVIEW,
+    REVIEW_KIND,
     WAITING,
     AttemptOutcome,
 )
@@ -376,6 +378,10 @@ def summarize(
             continue
         elif task.id in held:
             waiting.append(reason_of(task, held[task.id].reason))
+        elif refusal is not None and refusal.is_for_person and task.kind == REVIEW_KIND:
+            continue  # the task under review is listed
+        elif task.state == REVIEW and task.id in questions:
+            waiting.append(reason_of(task, task.why))
         elif refusal is not None and refusal.is_for_person:
             waiting.append(reason_of(task, refusal.why))
         else:
