@@ -113,7 +113,7 @@ def is_for_people(entry: JournalEntry) -> bool:
     return not (is_record_id(entry.agent) or is_worker_session or is_canary or _is_repeated(entry))
 
 
-def _is_repeated(entry: Entry) -> bool:
+def _is_repeated(entry: JournalEntry) -> bool:
     """Return whether another entry says the same: the landing, or that evidence is missing."""
     if entry.kind == "task.done":
         return any(one.get("name") == "landed" for one in entry.facts().get("evidence") or ())
