@@ -178,7 +178,7 @@ def test_a_file_named_queue_neither_breaks_a_run_nor_is_executed(scripts: Worker
     assert not executed.exists()
 
 
-def test_a_run_ends_while_a_person_reviews_and_says_who_is_waited_for(scripts: Works) -> None:
+def test_a_run_ends_while_a_person_reviews_and_says_who_is_waited_for(scripts: WorkerTestbed) -> None:
     task = add(scripts, "echo 1 > a.md", "--path", "a.md", "--role", "explore", "--reviewer", "person")
 
     answer = scripts.run("--", "./do.sh", exit=7)
