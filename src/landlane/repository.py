@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from landlane.git.discovery import Checkout
     from landlane.git.repository import GitRepository
+    from landlane.git.target_settings import HeldSettings
     from landlane.ids import Credentials
     from landlane.platform.process import MachineProcesses
     from landlane.settings.model import Settings
@@ -47,8 +48,9 @@ class Repository:
     """An opened repository, as `app/open.py` returns it.
 
     `checkout` is where the caller works, `home` the main checkout of the repository that owns the state. They
-    share one git directory unless the caller works in a clone. `report` shows progress to a person. With
-    `is_guest` the caller is in a sandbox: commands that it brings are refused or run in a sandbox, too.
+    share one git directory unless the caller works in a clone. `held` says where the settings come from.
+    `report` shows progress to a person. With `is_guest` the caller is in a sandbox: commands that it brings
+    are refused or run in a sandbox, too.
 
     Three functions connect packages that do not import each other; `app/open.py` sets them. `before_change`
     runs in every transaction that finds an expired lease, `after_change` in every one that changed a task
@@ -56,6 +58,7 @@ class Repository:
     """
 
     settings: Settings
+    held: HeldSettings
     store: Store
     git: GitRepository
     checkout: Checkout

@@ -17,6 +17,7 @@ from landlane.ids import epoch_of, new_uuid
 from landlane.sessions import join as sessions
 from landlane.setup.adopt_store import adopt_store
 from landlane.testing.repositories import git
+from tests.support.git import commit_text
 from tests.support.project import MINUTE, SQLITE_ONLY, Agent, granted, opened, refused
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def joined(repo: Repository, name: str) -> Agent:
 
 
 def write_settings(project: Project, text: str) -> None:
-    (project.repository / "landlane.toml").write_text(text, encoding="utf-8")
+    commit_text(project.repository, "landlane.toml", text)
 
 
 def adopt(project: Project) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from landlane.app import open as app_open
 from landlane.app.store_place import ID_FILE, POINTER, is_same_place
+from tests.support.git import commit_text
 from tests.support.shell import Shell, fingerprint
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def held(repository: Path, store: str) -> Shell:
 
 
 def write_settings(shell: Shell, text: str) -> None:
-    (shell.folder / "landlane.toml").write_text(text, encoding="utf-8")
+    commit_text(shell.folder, "landlane.toml", text)
 
 
 def clone(shell: Shell, folder: Path) -> Shell:
@@ -58,7 +59,7 @@ def test_another_store_than_that_of_the_state_folder_is_refused(
     held.git("worktree", "add", "--quiet", "-b", "x", "../linked")
     linked = held.at("../linked")
     if source == "settings":
-        write_settings(linked, '[store]\nurl = "../other.db"\n')
+        write_settings(held, '[store]\nurl = "../other.db"\n')
     else:
         linked = linked.with_env(LANDLANE_STORE=str(tmp_path / "other.db"))
 
@@ -67,6 +68,8 @@ def test_another_store_than_that_of_the_state_folder_is_refused(
 
     assert "other.db" in answer["message"]
     assert not (tmp_path / "other.db").exists()
+    if source == "settings":
+        write_settings(held, "")
     assert held.holders() == {"README.md": "ann"}
 
 
@@ -195,19 +198,16 @@ def test_a_look_from_a_checkout_with_another_id_changes_nothing(
 ) -> None:
     first = Shell(repository)
     write_settings(first, f'[repository]\nid = "{ID}"\n[store]\nurl = "{store}"\n')
-    first.git("add", "--all")
-    first.git("commit", "--quiet", "-m", "settings")
     first.run_json("claim", "README.md", "--as", "ann")
     second = clone(first, tmp_path / "second")
     second.run_error("CLAIM_HELD", "claim", "README.md", "--as", "bob", exit=3)
-    first.git("worktree", "add", "--quiet", "-b", "x", "../linked")
-    linked = first.at("../linked")
-    write_settings(linked, f'[repository]\nid = "{OTHER_ID}"\n[store]\nurl = "{store}"\n')
     before = first.run_json("log")["entries"]
+    write_settings(first, f'[repository]\nid = "{OTHER_ID}"\n[store]\nurl = "{store}"\n')
 
     for words in (["claims"], ["claim", "README.md", "--as", "eve"], ["doctor", "--fix"]):
-        linked.run_json(*words, exit=1)
+        first.run_json(*words, exit=1)
 
+    write_settings(first, f'[repository]\nid = "{ID}"\n[store]\nurl = "{store}"\n')
     second.run_error("CLAIM_HELD", "claim", "README.md", "--as", "bob", exit=3)
     assert first.run_json("log")["entries"] == before
 
@@ -217,8 +217,6 @@ def test_other_clones_are_told_of_a_new_id(repository: Path, store: str, tmp_pat
     first = Shell(repository)
     settings = f'[repository]\nid = "{ID}"\n[store]\nurl = "{store}"\n'
     write_settings(first, settings)
-    first.git("add", "--all")
-    first.git("commit", "--quiet", "-m", "settings")
     first.run_json("claim", "README.md", "--as", "ann")
     second = clone(first, tmp_path / "second")
     second.run_json("claims")
@@ -343,7 +341,7 @@ def test_any_one_damaged_file_is_repaired(shell: Shell, damage: Callable[[Path],
     shell.run_error("CLAIM_HELD", "claim", "README.md", "--as", "bob", exit=3)
 
 
-@pytest.mark.parametrize("name", ["settings.cache", "sessions/ann"])
+@pytest.mark.parametrize("name", ["target-settings.cache", "sessions/ann"])
 def test_a_pipe_in_the_state_folder_blocks_no_command(shell: Shell, name: str) -> None:
     write_settings(shell, "[claims]\nfree = []\n")
     shell.run_json("claim", "README.md", "--as", "ann")

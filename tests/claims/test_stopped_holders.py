@@ -18,6 +18,7 @@ import pytest
 
 from landlane.api import Landlane, Refused, Taken
 from landlane.errors import LandlaneError
+from tests.support.git import commit_text
 from tests.support.project import let_time_pass
 from tests.support.store_stress import Replay, all_entries
 from tests.support.waiting import wait_until
@@ -200,7 +201,7 @@ def test_a_sleeper_that_wakes_up_after_its_lease_is_refused_everywhere(
 def test_a_sleeper_whose_session_is_over_is_refused_everywhere(
     repository: Path, store: str, start_sleeper: Callable[[Path], StoppableProcess]
 ) -> None:
-    (repository / "landlane.toml").write_text('[sessions]\nlease = "1m"\n', encoding="utf-8")
+    commit_text(repository, "landlane.toml", '[sessions]\nlease = "1m"\n')
     sleeper = start_sleeper(repository)
     (token,), _ = sleeper.ask("claim", PATH, "10s")["answer"]
     sleeper.ask("enter", BLOCK, "10s")
@@ -255,7 +256,7 @@ def test_commands_of_a_sleeper_end_with_the_code_for_stale(
 def test_commands_of_a_session_that_is_over_end_with_the_code_for_stale(
     repository: Path, store: str, start_sleeper: Callable[[Path], StoppableProcess]
 ) -> None:
-    (repository / "landlane.toml").write_text('[sessions]\nlease = "1m"\n', encoding="utf-8")
+    commit_text(repository, "landlane.toml", '[sessions]\nlease = "1m"\n')
     sleeper = start_sleeper(repository)
     session = sleeper.ask("credentials")["answer"]
     (token,), _ = sleeper.ask("claim", PATH, "10s")["answer"]
@@ -278,7 +279,7 @@ def test_commands_of_a_session_that_is_over_end_with_the_code_for_stale(
 def test_a_writer_that_sleeps_in_its_transaction_keeps_no_reader_waiting_and_no_writer_for_ever(
     repository: Path, store: str, start_sleeper: Callable[[Path], StoppableProcess]
 ) -> None:
-    (repository / "landlane.toml").write_text('[store]\nwait = "2s"\n', encoding="utf-8")
+    commit_text(repository, "landlane.toml", '[store]\nwait = "2s"\n')
     sleeper = start_sleeper(repository)
     other = Landlane(repository, agent="other")
     silent = Landlane(repository, agent="silent")

@@ -48,16 +48,16 @@ def test_mistakes_in_the_settings_are_shown_with_their_line(shell: Shell) -> Non
     lines: list[str] = []
     for name, source in MISTAKES.items():
         (shell.folder / "landlane.toml").write_text(source, encoding="utf-8")
-        lines += [f"# {name}", play(shell, "status")]
+        lines += [f"# {name}", play(shell, "init --dry-run")]
     check_snapshot("cli/snapshots/settings_mistakes.txt", "\n".join(lines))
 
 
 def test_a_mistake_in_the_settings_can_be_corrected_with_the_hint(shell: Shell) -> None:
     (shell.folder / "landlane.toml").write_text(MISTAKES["no unit"], encoding="utf-8")
-    hint = shell.run_error("SETTINGS_WRONG_TYPE", "status")["hint"]
+    hint = shell.run_error("SETTINGS_WRONG_TYPE", "init", "--dry-run")["hint"]
 
     assert shell.run(*hint.split()[1:]).exit == 0
-    assert shell.run("status").exit == 0
+    assert shell.run("init", "--dry-run").exit == 0
 
 
 def test_durations_are_read_as_they_are_printed(shell: Shell) -> None:

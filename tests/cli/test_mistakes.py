@@ -10,6 +10,7 @@ import pytest
 
 from landlane.cli.main import main
 from landlane.cli.parse import parse
+from tests.support.git import commit_text
 from tests.support.shell import Shell
 from tests.support.snapshots import check_snapshot
 from tests.support.transcripts import mask
@@ -161,7 +162,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
     (folder / "src").mkdir(parents=True)
     shell = Shell(folder)
     shell.git("init", "--quiet", "--initial-branch=main")
-    (folder / "landlane.toml").write_text('[landing]\nchecks = ["true"]\nresident = false\n')
+    commit_text(folder, "landlane.toml", '[landing]\nchecks = ["true"]\nresident = false\n')
     (folder / "src" / "api.py").write_text("api\n")
     (folder / "do.sh").write_text("#!/bin/sh\n")
     (folder / "do.sh").chmod(0o755)

@@ -420,10 +420,11 @@ def test_invalid_calls_change_nothing(shop: Shell) -> None:
     shop.run_error("BAD_DURATION", "deploy", "prod", "--wait", "soon", "--", "true")
     inner = shop.sh("landlane deploy prod -- landlane deploy prod --json -- true")
     assert "DEPLOY_NESTED" in inner.out
-    (shop.folder / "landlane.toml").write_text("[deploy.prod]\nverifi = 'x'\n")
-    assert shop.run_error("SETTINGS_UNKNOWN_KEY", "deploy", "prod", "--", "true")["nearest"] == "verify"
-    (shop.folder / "landlane.toml").write_text("[deploy.prod]\nlimit = 'soon'\n")
-    shop.run_error("SETTINGS_WRONG_TYPE", "deploy", "prod", "--", "true")
+    settings = shop.folder / "landlane.toml"
+    settings.write_text("[deploy.prod]\nverifi = 'x'\n", encoding="utf-8")
+    assert shop.run_error("SETTINGS_UNKNOWN_KEY", "init", "--dry-run")["nearest"] == "verify"
+    settings.write_text("[deploy.prod]\nlimit = 'soon'\n", encoding="utf-8")
+    shop.run_error("SETTINGS_WRONG_TYPE", "init", "--dry-run")
 
 
 def test_another_branch_may_be_what_is_deployed(shop: Shell) -> None:

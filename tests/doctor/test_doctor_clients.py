@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.client_programs import write_fake_client
+from tests.support.git import commit_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -169,7 +170,7 @@ def test_a_hook_that_allows_everything_is_reported(guarded: Shell) -> None:
 
 
 def test_a_watch_policy_is_reported(guarded: Shell) -> None:
-    (guarded.folder / "landlane.toml").write_text("[hooks]\npolicy = 'watch'\n", encoding="utf-8")
+    commit_text(guarded.folder, "landlane.toml", "[hooks]\npolicy = 'watch'\n")
 
     row = rows_of(guarded.run_json("doctor"))["claude: edits"]
 

@@ -16,7 +16,7 @@ from landlane.tasks.pick import Picked, next_task
 from landlane.tasks.records import get_task
 from landlane.workspaces.model import CLONE
 from landlane.workspaces.open import open_workspace
-from tests.support.git import git_line
+from tests.support.git import commit_text, git_line
 from tests.support.landing_crashes import join
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def test_a_question_can_be_about_a_commit_a_file_or_text(repo: Repository) -> No
 
 
 def test_changes_of_protected_paths_are_riskier(repo: Repository, repository: Path) -> None:
-    (repository / "landlane.toml").write_text('[landing]\ngate = ["prices"]\n', encoding="utf-8")
+    commit_text(repository, "landlane.toml", '[landing]\ngate = ["prices"]\n')
     risks: list[int] = []
     for name in ("words", "prices"):
         again = open_repository(str(repository))

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.git import commit_text
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -76,7 +78,7 @@ def test_a_handoff_from_its_sender_to_its_end(shell: Shell, repository: Path) ->
 
 
 def test_over_the_maximum_it_ends_with_a_person(shell: Shell, repository: Path) -> None:
-    (repository / "landlane.toml").write_text('[handoffs]\nmax = 1\n[handoffs.fields]\nrisk = "text"\n')
+    commit_text(repository, "landlane.toml", '[handoffs]\nmax = 1\n[handoffs.fields]\nrisk = "text"\n')
     begin(shell)
     shell.run_json("handoff", "T1", "--to", "bob", "--next", "go", "--field", "risk=low", "--as", "ann")
     shell.run_json("handoff", "accept", "T1", "--as", "bob")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +16,7 @@ from landlane.tasks.model import NewTask
 from landlane.tasks.pick import next_task
 from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import git
+from tests.support.git import commit_text
 from tests.support.landing import LandingTestbed
 
 if TYPE_CHECKING:
@@ -111,10 +111,8 @@ def make_link_out(testbed: LandingTestbed) -> None:
     secret = testbed.folder.parent / "secret.txt"
     secret.write_text("## Obey\n\nA stranger.\n", encoding="utf-8")
     (testbed.folder / "RULES.md").symlink_to(secret)
-
-
-def make_pipe(testbed: LandingTestbed) -> None:
-    os.mkfifo(testbed.folder / "RULES.md")
+    git(testbed.folder, "add", "--all")
+    git(testbed.folder, "commit", "--quiet", "--message", "A link")
 
 
 @pytest.mark.promise(
@@ -125,13 +123,12 @@ def make_pipe(testbed: LandingTestbed) -> None:
     ("make", "words"),
     [
         (lambda testbed: None, "there is no RULES.md"),
-        (make_link_out, "leads out of it"),
-        (make_pipe, "not a regular file"),
-        (lambda testbed: (testbed.folder / "RULES.md").mkdir(), "cannot be read"),
-        (lambda testbed: (testbed.folder / "RULES.md").write_bytes(b"\x00\x01"), "not UTF-8 text"),
-        (lambda testbed: (testbed.folder / "RULES.md").write_bytes(b"## caf\xe9\n"), "not UTF-8 text"),
+        (make_link_out, "there is no RULES.md"),
+        (lambda testbed: testbed.commit({"RULES.md/law.md": "## Obey\n"}), "there is no RULES.md"),
+        (lambda testbed: testbed.commit({"RULES.md": b"\x00\x01"}), "not UTF-8 text"),
+        (lambda testbed: testbed.commit({"RULES.md": b"## caf\xe9\n"}), "not UTF-8 text"),
         (
-            lambda testbed: (testbed.folder / "RULES.md").write_bytes(b"a" * (MOST_BYTES + 1)),
+            lambda testbed: testbed.commit({"RULES.md": b"a" * (MOST_BYTES + 1)}),
             "bytes; rules may have",
         ),
     ],
@@ -160,7 +157,7 @@ def test_a_branch_does_not_choose_its_own_rules(testbed: LandingTestbed) -> None
     testbed.commit({"RULES.md": "## Be kind\n\nAlways.\n"})
     tree = testbed.folder.parent / "tree"
     git(testbed.folder, "worktree", "add", "--quiet", "--detach", str(tree))
-    (tree / "RULES.md").write_text("## Be rude\n\nAlways.\n", encoding="utf-8")
+    commit_text(tree, "RULES.md", "## Be rude\n\nAlways.\n")
     there = LandingTestbed(tree, FakeClock())
 
     told = started(there)

@@ -20,6 +20,7 @@ from landlane.clients.setup_files import hook_words
 from landlane.resident.messages import AnswerLost, BadMessage, find_socket, pack_request, send_request
 from landlane.testing.repositories import git
 from tests.hooks.stand_in_client import ScriptedClient, change_store, holders
+from tests.support.git import commit_text
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.soak]
@@ -176,7 +177,7 @@ def test_a_touched_file_with_the_same_content_has_not_changed(one: ScriptedClien
 
 
 def test_strict_policy_requires_a_claim_first(root: Path, one: ScriptedClient, two: ScriptedClient) -> None:
-    Path(root, "landlane.toml").write_text('[hooks]\npolicy = "strict"\n', encoding="utf-8")
+    commit_text(root, "landlane.toml", '[hooks]\npolicy = "strict"\n')
     told = one.edit("a.py")
     assert told.is_denied
     assert "landlane claim a.py" in told.reason
@@ -186,7 +187,7 @@ def test_strict_policy_requires_a_claim_first(root: Path, one: ScriptedClient, t
 
 
 def test_watch_only_tells(root: Path, one: ScriptedClient, two: ScriptedClient) -> None:
-    Path(root, "landlane.toml").write_text('[hooks]\npolicy = "watch"\n', encoding="utf-8")
+    commit_text(root, "landlane.toml", '[hooks]\npolicy = "watch"\n')
     one.hook("SessionStart", source="startup")
     one.type("claim", "a.py")
     told = two.edit("a.py")
@@ -197,7 +198,7 @@ def test_watch_only_tells(root: Path, one: ScriptedClient, two: ScriptedClient) 
 def test_a_changed_setting_counts_at_once(root: Path, one: ScriptedClient) -> None:
     one.edit("a.py", "x = 1\n")
     one.type("release", "a.py")
-    Path(root, "landlane.toml").write_text('[hooks]\npolicy = "strict"\n', encoding="utf-8")
+    commit_text(root, "landlane.toml", '[hooks]\npolicy = "strict"\n')
     assert one.edit("a.py").is_denied
 
 
@@ -294,7 +295,7 @@ def test_session_without_a_start_event_is_briefed_with_its_first_tool_result(one
 
 @pytest.mark.postgres
 def test_with_the_state_in_postgres_a_resident_answers(root: Path, postgres_url: str) -> None:
-    Path(root, "landlane.toml").write_text(f'[store]\nurl = "{postgres_url}"\n', encoding="utf-8")
+    commit_text(root, "landlane.toml", f'[store]\nurl = "{postgres_url}"\n')
     state = str(root / ".git/landlane")
     try:
         with ScriptedClient(root) as one, ScriptedClient(root) as two:
@@ -327,7 +328,7 @@ def resident_of(state: str) -> int:
 def test_under_strict_what_the_parent_claimed_is_for_its_subagents_one_at_a_time(
     root: Path, one: ScriptedClient
 ) -> None:
-    Path(root, "landlane.toml").write_text('[hooks]\npolicy = "strict"\n', encoding="utf-8")
+    commit_text(root, "landlane.toml", '[hooks]\npolicy = "strict"\n')
     one.hook("SessionStart", source="startup")
     one.type("claim", "a.py")
     assert one.edit("a.py", agent="aaaa11").is_silent
@@ -399,7 +400,7 @@ def change_application_id(root: Path) -> None:
 
 
 def break_settings(root: Path) -> None:
-    Path(root, "landlane.toml").write_text("[hooks\n", encoding="utf-8")
+    Path(root, ".git/landlane/local.toml").write_text("[hooks\n", encoding="utf-8")
 
 
 def test_in_a_broken_repository_nothing_new_is_edited(root: Path, one: ScriptedClient) -> None:
@@ -485,7 +486,7 @@ def test_deleted_store_is_not_created_again_by_a_hook(
 
 
 def test_a_store_locked_for_long_is_a_refusal(root: Path, one: ScriptedClient) -> None:
-    Path(root, "landlane.toml").write_text('[store]\nwait = "1s"\n', encoding="utf-8")
+    commit_text(root, "landlane.toml", '[store]\nwait = "1s"\n')
     one.edit("a.py", "x = 1\n")
     database = sqlite3.connect(root / ".git/landlane/store.db", isolation_level=None)
     database.execute("BEGIN EXCLUSIVE")

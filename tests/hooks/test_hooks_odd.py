@@ -19,6 +19,7 @@ from landlane.clients.setup_files import hook_words
 from landlane.platform.process import Process
 from landlane.testing.repositories import git
 from tests.hooks.stand_in_client import LANDLANE, HookAnswer, ScriptedClient, change_store, holders
+from tests.support.git import commit_text
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -301,13 +302,14 @@ def test_who_works_in_a_workspace_edits_there_and_so_do_its_subagents(
     assert "lies in the workspace of" in two.edit("new.py").reason
 
 
-def test_worktree_without_settings_uses_those_of_the_main_checkout(tmp_path: Path, root: Path) -> None:
+def test_worktree_uses_the_settings_of_the_target_branch(tmp_path: Path, root: Path) -> None:
     git(root, "worktree", "add", "--quiet", str(tmp_path / "tree"))
     with ScriptedClient(tmp_path / "tree") as one:
         one.edit("a.py", "x\n")
         assert one.edit("a.py", "y\n").is_silent
-        Path(root, "landlane.toml").write_text("[hooks\n", encoding="utf-8")
-        assert one.edit("a.py").is_denied
+        assert one.edit("b.py", "x\n").is_silent
+        commit_text(root, "landlane.toml", '[hooks]\npolicy = "strict"\n')
+        assert one.edit("c.py").is_denied
 
 
 def test_what_was_read_before_the_end_counts_for_who_is_resumed(

@@ -15,6 +15,7 @@ from landlane.sessions.client_sessions import ClientName, bind_session
 from landlane.sessions.notices import add_notice, take_notices
 from landlane.sessions.tool_calls import record_reads
 from tests.landing.test_landings import enter, land, run_by
+from tests.support.git import commit_text
 from tests.support.project import MINUTE, opened
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def test_readers_of_a_landed_path_are_notified_once(project: Project) -> None:
 
 
 def test_a_start_a_turn_and_an_end_on_every_store(project: Project) -> None:
-    (project.repository / "RULES.md").write_text(RULES_TEMPLATE, encoding="utf-8")
+    commit_text(project.repository, "RULES.md", RULES_TEMPLATE)
     ann, bob = as_client(project.agent("ann")), project.agent("bob")
     bob.take("src/**")
     ann.take("README.md")
@@ -52,7 +53,7 @@ def test_a_start_a_turn_and_an_end_on_every_store(project: Project) -> None:
             repo.require_git(), ann.session, HookEvent(client="claude", kind=HookEventKind.START, session="c")
         )
         quiet = due_messages(repo.require_git(), ann.session)
-        (project.repository / "RULES.md").write_text("## Be kind\n\nAlways.\n", encoding="utf-8")
+        commit_text(project.repository, "RULES.md", "## Be kind\n\nAlways.\n")
         changed = due_messages(repo.require_git(), ann.session)
         left = leftovers(repo.require_git(), ann.session)
         pointed_out = [should_point_out(repo, ann.session, left) for _ in range(2)]

@@ -25,6 +25,7 @@ from landlane.tasks.model import NewTask
 from landlane.tasks.pick import next_task
 from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import git
+from tests.support.git import commit_text
 from tests.support.landing import LandingTestbed
 from tests.support.project import WAIT_SECONDS, Background
 
@@ -196,7 +197,7 @@ def test_changed_rules_reach_each_running_session_once(testbed: LandingTestbed) 
     heard(testbed, "ann")
     heard(testbed, "bob")
     text = "## Be kind\n\nEven on Mondays.\n\n## Be honest\n\nNever lie.\n"
-    (testbed.folder / "RULES.md").write_text(text.replace("\n", "\r\n"), encoding="utf-8", newline="")
+    commit_text(testbed.folder, "RULES.md", text.replace("\n", "\r\n"))
 
     (told,) = heard(testbed, "ann")
 
@@ -213,9 +214,9 @@ def test_changed_rules_reach_each_running_session_once(testbed: LandingTestbed) 
 def test_other_line_ends_or_other_words_around_the_rules_are_no_new_rules(testbed: LandingTestbed) -> None:
     testbed.commit({"RULES.md": RULES})
     heard(testbed, "ann")
-    (testbed.folder / "RULES.md").write_bytes(RULES.replace("\n", "\r\n").encode())
+    commit_text(testbed.folder, "RULES.md", RULES.replace("\n", "\r\n"))
     same = heard(testbed, "ann")
-    (testbed.folder / "RULES.md").write_text(f"# Rules\n\nHello.\n\n{RULES}", encoding="utf-8")
+    commit_text(testbed.folder, "RULES.md", f"# Rules\n\nHello.\n\n{RULES}")
     (around,) = heard(testbed, "ann")
 
     assert same == []
@@ -226,7 +227,7 @@ def test_a_long_change_must_be_read_by_oneself(testbed: LandingTestbed) -> None:
     testbed.commit({"RULES.md": RULES})
     heard(testbed, "ann")
     long = f"{RULES}\n## Be long\n\n{'Word. ' * 1000}\n"
-    (testbed.folder / "RULES.md").write_text(long, encoding="utf-8")
+    commit_text(testbed.folder, "RULES.md", long)
 
     (told,) = heard(testbed, "ann")
 
@@ -240,9 +241,9 @@ def test_a_long_change_must_be_read_by_oneself(testbed: LandingTestbed) -> None:
 def test_rules_that_change_back_are_reported_again(testbed: LandingTestbed) -> None:
     testbed.commit({"RULES.md": RULES})
     heard(testbed, "ann")
-    (testbed.folder / "RULES.md").write_text(RULES_TEMPLATE, encoding="utf-8")
+    commit_text(testbed.folder, "RULES.md", RULES_TEMPLATE)
     heard(testbed, "ann")
-    (testbed.folder / "RULES.md").write_text(RULES, encoding="utf-8")
+    commit_text(testbed.folder, "RULES.md", RULES)
 
     (told,) = heard(testbed, "ann")
 
@@ -276,7 +277,7 @@ def test_tool_results_that_come_at_once_tell_a_change_once(testbed: LandingTestb
         return [text for one in running for text in one.result()]
 
     first = all_hear()
-    (testbed.folder / "RULES.md").write_text(RULES_TEMPLATE, encoding="utf-8")
+    commit_text(testbed.folder, "RULES.md", RULES_TEMPLATE)
     second = all_hear()
 
     for other in others:
@@ -302,7 +303,7 @@ def test_first_session_that_sees_changed_rules_notifies_the_others(testbed: Land
     testbed.commit({"RULES.md": RULES})
     heard(testbed, "ann")
     heard(testbed, "bob")
-    (testbed.folder / "RULES.md").write_text(RULES_TEMPLATE, encoding="utf-8")
+    commit_text(testbed.folder, "RULES.md", RULES_TEMPLATE)
     heard(testbed, "ann")
 
     waiting = left_for(testbed, "bob")
@@ -317,9 +318,9 @@ def test_session_that_knows_the_restored_rules_still_notifies_the_others(testbed
     testbed.commit({"RULES.md": RULES})
     heard(testbed, "ann")
     heard(testbed, "bob")
-    (testbed.folder / "RULES.md").write_text(RULES_TEMPLATE, encoding="utf-8")
+    commit_text(testbed.folder, "RULES.md", RULES_TEMPLATE)
     heard(testbed, "ann")
-    (testbed.folder / "RULES.md").write_text(RULES, encoding="utf-8")
+    commit_text(testbed.folder, "RULES.md", RULES)
 
     assert heard(testbed, "bob") == []
     assert len(left_for(testbed, "ann")) == 1

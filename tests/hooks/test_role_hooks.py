@@ -10,6 +10,7 @@ import pytest
 
 from landlane.testing.repositories import make_repository
 from tests.hooks.stand_in_client import LANDLANE, ScriptedClient
+from tests.support.git import commit_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,7 @@ def root(tmp_path: Path) -> Path:
 
 def in_role(root: Path, role: str, *, policy: str = "auto") -> ScriptedClient:
     """A client that acts as an agent to whom a role was given."""
-    (root / "landlane.toml").write_text(f'[hooks]\npolicy = "{policy}"\n')
+    commit_text(root, "landlane.toml", f'[hooks]\npolicy = "{policy}"\n')
     subprocess.run([LANDLANE, "join", "ann", "--role", role], cwd=root, check=True, timeout=60)
     return ScriptedClient(root, environment={"LANDLANE_AGENT": "ann"})
 

@@ -49,6 +49,7 @@ from landlane.workspaces.unauthorized_writes import (
     find_breach,
     list_breaches,
 )
+from tests.support.git import commit_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -376,7 +377,7 @@ def test_what_is_as_committed_is_not_taken(place: ShellTestbed) -> None:
 
 
 def test_strict_reports_what_was_not_claimed(place: ShellTestbed) -> None:
-    (place.root / "landlane.toml").write_text('[hooks]\npolicy = "strict"\n')
+    commit_text(place.root, "landlane.toml", '[hooks]\npolicy = "strict"\n')
     place.claim(place.ann, "docs/n.md")
 
     answer = place.shell("echo x > src/b.py; echo x > docs/n.md")
@@ -388,7 +389,7 @@ def test_strict_reports_what_was_not_claimed(place: ShellTestbed) -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_watch_tells_and_blocks_nothing(place: ShellTestbed) -> None:
-    (place.root / "landlane.toml").write_text('[hooks]\npolicy = "watch"\n')
+    commit_text(place.root, "landlane.toml", '[hooks]\npolicy = "watch"\n')
 
     answer = place.shell("echo x > src/a.py")
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane import Landlane
+from tests.support.git import commit_text
 from tests.support.shell import Running
 from tests.support.waiting import wait_until
 
@@ -234,7 +235,7 @@ def test_trouble_is_told_to_people_on_stderr(shell: Shell) -> None:
 
 
 def test_the_journal_is_committed_to_a_ref_of_its_own_when_the_settings_say_so(shell: Shell) -> None:
-    (shell.folder / "landlane.toml").write_text("[journal]\ngit = true\n", encoding="utf-8")
+    commit_text(shell.folder, "landlane.toml", "[journal]\ngit = true\n")
     shell.run_json("claim", "a", "--as", "ann", "--note", "one line\u2028or two?")
     shell.run_json("claim", "b", "--as", "ann")
 
@@ -248,7 +249,7 @@ def test_the_journal_is_committed_to_a_ref_of_its_own_when_the_settings_say_so(s
 
 
 def test_a_rewritten_ref_is_found(shell: Shell) -> None:
-    (shell.folder / "landlane.toml").write_text("[journal]\ngit = true\n", encoding="utf-8")
+    commit_text(shell.folder, "landlane.toml", "[journal]\ngit = true\n")
     shell.run_json("claim", "a", "--as", "ann")
     text = shell.git("show", "refs/landlane/journal:journal/000000001.jsonl").replace('"a"', '"z"')
     blob = shell.run_program("git", "hash-object", "-w", "--stdin", stdin=text).out.strip()
@@ -263,7 +264,7 @@ def test_a_rewritten_ref_is_found(shell: Shell) -> None:
 
 
 def test_inside_a_hook_the_journal_goes_to_the_right_repository(shell: Shell) -> None:
-    (shell.folder / "landlane.toml").write_text("[journal]\ngit = true\n", encoding="utf-8")
+    commit_text(shell.folder, "landlane.toml", "[journal]\ngit = true\n")
     (shell.folder / "src").mkdir()
     hook = shell.with_env(GIT_DIR=".git", GIT_INDEX_FILE=".git/index")
 

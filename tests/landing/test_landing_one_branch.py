@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.claims.take import claims_of
+from landlane.errors import RepositoryError
 from landlane.landing.decide import decide_held_entry
 from landlane.landing.model import MAX_OUTPUT_CHARS
 from landlane.tasks.records import get_task
@@ -320,20 +321,25 @@ def test_a_branch_that_breaks_the_settings_does_not_land(
     assert said in entry.reason
 
 
-def test_broken_settings_on_the_target_stop_the_queue_and_say_so(testbed: LandingTestbed) -> None:
-    testbed.configure("[]")
-    testbed.configure("[]")
-    testbed.branch("one", {"b.txt": "b\n"})
-    entry = testbed.submit("one")
-    repo = testbed.repo
+def test_with_broken_settings_on_the_target_the_last_valid_ones_hold(testbed: LandingTestbed) -> None:
+    testbed.configure("['test ! -e bad']")
+    good = (testbed.folder / "landlane.toml").read_text(encoding="utf-8")
     testbed.commit({"landlane.toml": "[landing\n"})
-    testbed._repo = repo
+    testbed.branch("bad", {"bad": "x\n"})
+    testbed.branch("repair", {"landlane.toml": good})
+    bad, repair = testbed.submit("bad"), testbed.submit("repair", "bob")
 
-    stop = testbed.run()
+    assert testbed.run() is None
 
-    assert stop is not None
-    assert (stop.code, testbed.reload(entry).state) == ("SETTINGS_BROKEN", "queued")
-    assert "landlane.toml on main is invalid" in stop.message
+    assert (testbed.reload(bad).state, testbed.reload(repair).state) == ("bounced", "landed")
+
+
+def test_settings_that_were_never_valid_stop_the_queue_and_say_so(testbed: LandingTestbed) -> None:
+    testbed.commit({"landlane.toml": "[landing\n"})
+    testbed.branch("one", {"b.txt": "b\n"})
+
+    with pytest.raises(RepositoryError, match="on main is invalid"):
+        testbed.submit("one")
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from landlane.mcp.open_repositories import RepositoryPool
 from landlane.mcp.subscriptions import Watch
 from tests.mcp.speaking import MODERN, McpClient
 from tests.mcp.test_tools import landlane
+from tests.support.git import commit_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +36,7 @@ def hear_updates(speaker: McpClient, wanted: set[str]) -> list[dict[str, Any]]:
 
 
 def test_each_resource_can_be_read(repository: Path) -> None:
-    (repository / "RULES.md").write_text("# Rules\n\n1. Be kind.\n", encoding="utf-8")
+    commit_text(repository, "RULES.md", "# Rules\n\n1. Be kind.\n")
     landlane(repository, "task", "add", "Say y", "--as", "lead")
     with McpClient(repository, "--as", "ann") as ann:
         ann.call("claim", paths=["calc.py"])

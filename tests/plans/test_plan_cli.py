@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.git import commit_text
+
 if TYPE_CHECKING:
     from tests.support.shell import Shell
 
@@ -78,7 +80,7 @@ in sequence:
 
 
 def test_a_plan_is_shown_as_a_picture(shell: Shell) -> None:
-    (shell.folder / "landlane.toml").write_text(SETTINGS)
+    commit_text(shell.folder, "landlane.toml", SETTINGS)
     (shell.folder / "plan.toml").write_text(PLAN)
 
     assert shell.run_text("plan", "check", "plan.toml") == SHOWN
@@ -90,7 +92,7 @@ def test_a_plan_is_shown_as_a_picture(shell: Shell) -> None:
     "changes nothing.",
 )
 def test_programs_get_the_same_as_json_and_nothing_is_changed(shell: Shell) -> None:
-    (shell.folder / "landlane.toml").write_text(SETTINGS)
+    commit_text(shell.folder, "landlane.toml", SETTINGS)
     (shell.folder / "plan.toml").write_text(PLAN)
     (shell.folder / "sub").mkdir()
     before = shell.position()

@@ -32,6 +32,7 @@ from landlane.resident.messages import (
     send_request,
 )
 from landlane.resident.start import ensure_resident
+from tests.support.git import commit_text
 from tests.support.landing_crashes import CrashTestbed
 from tests.support.resident import (
     ResidentTestbed,
@@ -198,7 +199,7 @@ def test_a_guest_is_judged_by_the_settings_of_the_main_checkout(
 ) -> None:
     work = tmp_path / "work"
     served.outside.git("worktree", "add", "--quiet", "-b", "work", str(work))
-    (work / "landlane.toml").write_text('[claims]\nttl = "7s"\n')
+    commit_text(work, "landlane.toml", '[claims]\nttl = "7s"\n')
     outside = served.outside.at(work).run_json("claim", "x.py", "--as", "ann")["granted"][0]
     inside = served.inside_sandbox(served.join("bob")).at(work).run_json("claim", "y.py")["granted"][0]
     assert inside["until"] > outside["until"]

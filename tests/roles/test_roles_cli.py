@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.settings.model import BUILT_IN_ROLES
+from tests.support.git import commit_text
 from tests.support.shell import LANDLANE, run_at_terminal
 from tests.support.snapshots import check_snapshot
 from tests.support.transcripts import play
@@ -36,7 +37,7 @@ tests = ["tests/**", "checks/**"]
 
 
 def settle(shell: Shell, settings: str = SETTINGS) -> None:
-    (shell.folder / "landlane.toml").write_text(settings)
+    commit_text(shell.folder, "landlane.toml", settings)
     for name in ("src/a.py", "tests/a.py"):
         path = shell.folder / name
         path.parent.mkdir(exist_ok=True)
@@ -218,10 +219,11 @@ def test_tasks_are_for_roles_that_are_there(shell: Shell) -> None:
 
 
 def test_settings_that_make_no_sense_are_refused(shell: Shell) -> None:
-    (shell.folder / "landlane.toml").write_text('[roles.x]\nverbs = ["approve"]\n')
-    assert "right to approve" in shell.run_error("SETTINGS_WRONG_TYPE", "role", "list")["message"]
-    (shell.folder / "landlane.toml").write_text('[roles.x]\nlike = "coder"\n')
-    assert shell.run_error("SETTINGS_UNKNOWN_KEY", "role", "list")["nearest"] == "code"
+    settings, words = shell.folder / "landlane.toml", ("init", "--dry-run")
+    settings.write_text('[roles.x]\nverbs = ["approve"]\n', encoding="utf-8")
+    assert "right to approve" in shell.run_error("SETTINGS_WRONG_TYPE", *words)["message"]
+    settings.write_text('[roles.x]\nlike = "coder"\n', encoding="utf-8")
+    assert shell.run_error("SETTINGS_UNKNOWN_KEY", *words)["nearest"] == "code"
 
 
 def test_who_comes_back_by_name_has_the_role_it_had(shell: Shell) -> None:

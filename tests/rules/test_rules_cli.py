@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 from landlane.rules.model import MOST_BYTES, RULES_TEMPLATE, version_of
+from tests.support.git import commit_text
 from tests.support.snapshots import check_snapshot
 from tests.support.transcripts import play
 
@@ -22,7 +22,7 @@ OWN = RULES_TEMPLATE + "\n## 8. Be kind\n\nAlways.\n"
 
 
 def write(shell: Shell, text: str = RULES_TEMPLATE) -> str:
-    (shell.folder / "RULES.md").write_text(text, encoding="utf-8")
+    commit_text(shell.folder, "RULES.md", text)
     return version_of(text)
 
 
@@ -105,21 +105,18 @@ def test_unusable_rules_are_refused_in_words(shell: Shell) -> None:
         (b"## caf\xe9", "NOT_TEXT"),
         (b"a" * (MOST_BYTES + 1), "RULES_TOO_LONG"),
     ):
-        file.write_bytes(content)
+        commit_text(shell.folder, "RULES.md", content)
         shell.run_error(code, "rules", exit=1)
         shell.run_error(code, "rules", "ack", "--as", "ann", exit=1)
     file.unlink()
     file.symlink_to("/etc/hostname")
-    shell.run_error("FILE_OUTSIDE", "rules", exit=1)
-    file.unlink()
-    os.mkfifo(file)
-    shell.run_error("FILE_UNREADABLE", "rules", exit=1)
+    shell.git("commit", "--quiet", "--all", "--message", "A link")
+    shell.run_error("NO_RULES", "rules", exit=1)
 
 
 def test_another_file_may_hold_them(shell: Shell) -> None:
-    (shell.folder / "landlane.toml").write_text('[rules]\nfile = "docs/law.md"\n', encoding="utf-8")
-    (shell.folder / "docs").mkdir()
-    (shell.folder / "docs" / "law.md").write_text("1. Be kind. Always.\n", encoding="utf-8")
+    commit_text(shell.folder, "landlane.toml", '[rules]\nfile = "docs/law.md"\n')
+    commit_text(shell.folder, "docs/law.md", "1. Be kind. Always.\n")
 
     answer = shell.run_json("rules")
 
@@ -170,16 +167,16 @@ def test_the_report_counts_violations(shell: Shell) -> None:
 
 def test_what_the_rules_commands_print(shell: Shell) -> None:
     rules = "# Rules\n\n## Verify before done\n\nRun the check.\n\n## Claim first\n\nClaim, then edit.\n"
-    (shell.folder / "RULES.md").write_text(rules)
+    commit_text(shell.folder, "RULES.md", rules)
     text = play(shell, "join ann", "claim b --as bob", "rules show --as ann", "rules ack --as ann", "rules")
-    (shell.folder / "RULES.md").write_text(f"{rules} Not before.\n\n## Report\n\nSay what failed.\n")
+    commit_text(shell.folder, "RULES.md", f"{rules} Not before.\n\n## Report\n\nSay what failed.\n")
     text += "\n" + play(shell, "rules --as ann", "rules ack nonsense --as ann", "rules ack 12345678 --as ann")
     text += "\n" + play(shell, "rules report")
     check_snapshot("rules/snapshots/rules.txt", text)
 
 
 def test_an_acknowledgement_says_how_many_sessions_have_read_the_rules(shell: Shell) -> None:
-    (shell.folder / "RULES.md").write_text("# Rules\n\n## Verify before done\n\nRun the check.\n")
+    commit_text(shell.folder, "RULES.md", "# Rules\n\n## Verify before done\n\nRun the check.\n")
     shell.run_json("claim", "b", "--as", "bob")
 
     text = shell.run_text("rules", "ack", "--as", "ann")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.git import commit_text
 from tests.support.shell import LANDLANE, Shell
 from tests.support.waiting import wait_until
 
@@ -188,7 +189,7 @@ def test_outside_the_registered_shell_nobody_is_its_agent(shell: Shell) -> None:
 def test_a_registered_shell_whose_lease_ran_out_is_told_so_and_never_taken_for_the_person(
     shell: Shell,
 ) -> None:
-    (shell.folder / "landlane.toml").write_text('[sessions]\nlease = "8s"\n', encoding="utf-8")
+    commit_text(shell.folder, "landlane.toml", '[sessions]\nlease = "8s"\n')
     script = """
     landlane join ann --pid $$ && landlane claim x --ttl 8s && read go
     for try in 1 2; do landlane claim a; echo $?; done

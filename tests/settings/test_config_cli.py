@@ -71,7 +71,7 @@ def test_a_change_says_where_it_counts_and_how_it_gets_to_the_target(shell: Shel
 
     assert shown.splitlines() == [
         "✓ run.workers = 4 in landlane.toml",
-        "  used in this checkout now, and by landings and other checkouts once it is on main",
+        "  it holds once it is on main; for you, until then",
         (
             "next: landlane claim landlane.toml && git switch -c settings && git add landlane.toml"
             " && git commit -m 'Set run.workers = 4' landlane.toml && landlane land"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.shell import fingerprint
+from tests.support.git import commit_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,41 +60,65 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_settings_that_cannot_be_used_stop_every_command_and_change_nothing(shell: Shell, case: str) -> None:
-    make, code, named = BROKEN[case]
+def test_settings_that_cannot_be_used_lock_no_one_out(shell: Shell, case: str) -> None:
+    make, _, named = BROKEN[case]
+    commit_text(shell.folder, "landlane.toml", '[claims]\nmax_ttl = "10m"\nttl = "10m"\n')
+    (shell.folder / "landlane.toml").unlink()
     make(shell.folder / "landlane.toml")
-    before = fingerprint(shell.folder)
 
-    answer = shell.run_error(code, "claim", "new.py", "--as", "bob")
+    def claim_too_long() -> None:
+        for name in ((), ("--as", "bob")):
+            shell.run_error("TTL_OUT_OF_RANGE", "claim", "new.py", "--ttl", "20m", *name)
 
-    assert named in answer["message"]
-    assert "landlane.toml" in answer["message"]
-    assert fingerprint(shell.folder) == before
+    claim_too_long()
+    assert named in checked_settings(shell)["found"]
+    if (shell.folder / "landlane.toml").is_file():
+        shell.git("commit", "--quiet", "--all", "--message", "Break the settings")
+        claim_too_long()
+        assert named in checked_settings(shell)["found"]
+        assert "the last valid settings hold" in shell.run("claims").err
+    shell.run_json("claim", "landlane.toml", "--as", "bob")
+
+
+def checked_settings(shell: Shell) -> dict[str, str]:
+    checks = shell.run_json("doctor", exit=1)["checks"]
+    return next(check for check in checks if check["name"] == "settings" and not check["ok"])
+
+
+def test_settings_that_cannot_be_used_and_are_not_committed_leave_the_last_ones_to_the_person(
+    shell: Shell,
+) -> None:
+    settings = shell.folder / "landlane.toml"
+    settings.write_text('[claims]\nmax_ttl = "10m"\nttl = "10m"\n', encoding="utf-8")
+    shell.run_error("TTL_OUT_OF_RANGE", "claim", "a", "--ttl", "20m")
+    settings.write_text("[claims\n", encoding="utf-8")
+
+    shell.run_error("TTL_OUT_OF_RANGE", "claim", "a", "--ttl", "20m")
+    shell.run_json("claim", "b", "--ttl", "20m", "--as", "ann")
+    assert "not valid TOML" in shell.run("claims").err
 
 
 def test_an_unknown_key_is_named_with_its_nearest(shell: Shell) -> None:
-    (shell.folder / "landlane.toml").write_text('[claims]\ntll = "5m"\n', encoding="utf-8")
+    commit_text(shell.folder, "landlane.toml", '[claims]\ntll = "5m"\n')
 
-    answer = shell.run_error("SETTINGS_UNKNOWN_KEY", "claims")
+    failed = checked_settings(shell)
 
-    assert (answer["key"], answer["nearest"]) == ("claims.tll", "ttl")
-    assert answer["excerpt"] == ['  2 │ tll = "5m"', "    │ ^^^ did you mean ttl?"]
+    assert "unknown setting claims.tll" in failed["found"]
 
 
 def test_a_fixed_file_counts_at_once(shell: Shell) -> None:
-    settings = shell.folder / "landlane.toml"
-    settings.write_text('[claims]\nmax_ttl = "10m"\n', encoding="utf-8")
+    commit_text(shell.folder, "landlane.toml", '[claims]\nmax_ttl = "10m"\n')
     shell.run_error("TTL_OUT_OF_RANGE", "claim", "a", "--ttl", "20m", "--as", "ann")
     short = shell.run_json("claim", "a", "--as", "ann")["granted"][0]
 
-    settings.write_text('[claims]\nmax_ttl = "90m"\nttl = "1h"\n', encoding="utf-8")
+    commit_text(shell.folder, "landlane.toml", '[claims]\nmax_ttl = "90m"\nttl = "1h"\n')
     long = shell.run_json("claim", "b", "--ttl", "20m", "--as", "ann")["granted"][0]
 
     assert short["until"] < long["until"]
 
 
 def test_doctor_says_which_setting_is_wrong(shell: Shell) -> None:
-    (shell.folder / "landlane.toml").write_text('[claims]\nrequired = ["../x"]\n', encoding="utf-8")
+    commit_text(shell.folder, "landlane.toml", '[claims]\nrequired = ["../x"]\n')
 
     checks = shell.run_json("doctor", exit=1)["checks"]
 
@@ -103,7 +127,7 @@ def test_doctor_says_which_setting_is_wrong(shell: Shell) -> None:
 
 def test_check_distinguishes_required_and_free_paths(shell: Shell) -> None:
     settings = '[claims]\nrequired = ["src/**"]\nfree = ["src/scratch/**"]\n'
-    (shell.folder / "landlane.toml").write_text(settings, encoding="utf-8")
+    commit_text(shell.folder, "landlane.toml", settings)
 
     needed = shell.run_error("CLAIM_REQUIRED", "check", "src/api.py", "--as", "ann", exit=6)
     free = shell.run_json("check", "src/scratch/x", "docs/x", "--as", "ann")
@@ -116,7 +140,7 @@ def test_check_distinguishes_required_and_free_paths(shell: Shell) -> None:
 
 
 def test_only_shareable_files_can_be_shared_where_some_are_named(shell: Shell) -> None:
-    (shell.folder / "landlane.toml").write_text('[claims]\nshareable = ["CHANGELOG.md"]\n', encoding="utf-8")
+    commit_text(shell.folder, "landlane.toml", '[claims]\nshareable = ["CHANGELOG.md"]\n')
 
     shell.run_json("claim", "CHANGELOG.md", "--shared", "--as", "ann")
     shell.run_error("NOT_MERGEABLE", "claim", "src/api.py", "--shared", "--as", "ann", exit=6)

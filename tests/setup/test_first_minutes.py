@@ -73,7 +73,7 @@ def test_the_next_step_is_shown_in_every_situation(shell: Shell, programs: Path)
         "landlane config set landing.checks '[\"make test\"]'",
         "landlane run --agent claude",
     ]
-    assert shell.run("run", "--agent", "claude").err.startswith("error: landlane.toml on main")
+    assert shell.run("run", "--agent", "claude").err.startswith("error: landlane.toml is not on main")
 
     shell.run_json("run", "pause", "--why", "no disk")
     assert (shell.run_json()["state"], shell.run_json()["pool_paused"]) == ("pool_paused", "no disk")
@@ -97,6 +97,8 @@ def test_one_command_undoes_everything(shell: Shell, programs: Path) -> None:
     shell = shell.with_env(PATH=str(programs))
     before = (shell.git("config", "--local", "--list"), set(shell.folder.iterdir()))
     assert "make test" in shell.run("init", "--yes").err
+    # The settings that init wrote are not committed, so they hold for no agent.
+    (shell.state / "local.toml").write_text('[landing]\nchecks = ["make test"]\n', encoding="utf-8")
     shell.run_json("task", "add", "Mend it", "--path", "lib.py")
     shell.run_json("next", "--as", "ann")
     work = shell.at(shell.run_json("workspace", "open", "T1", "--as", "ann")["workspace"]["path"])

@@ -10,6 +10,7 @@ import pytest
 
 from landlane.setup.init import carry_out, plan_undo
 from tests.support.client_programs import write_fake_client
+from tests.support.git import commit_text
 from tests.support.processes import fork, wait_for_exit
 from tests.support.shell import Shell, fingerprint, run_at_terminal
 from tests.support.snapshots import check_snapshot
@@ -65,7 +66,7 @@ def test_init_twice_changes_nothing_the_second_time(shell: Shell) -> None:
 
 def test_existing_settings_stay_unchanged(shell: Shell) -> None:
     text = '[claims]\nttl = "10m"  # ours\n'
-    (shell.folder / "landlane.toml").write_text(text, encoding="utf-8")
+    commit_text(shell.folder, "landlane.toml", text)
 
     shell.run_json("init", "--yes")
     shell.run_json("init", "--yes", "--undo")
@@ -74,7 +75,7 @@ def test_existing_settings_stay_unchanged(shell: Shell) -> None:
 
 
 def test_invalid_settings_are_reported_before_anything_is_written(shell: Shell) -> None:
-    (shell.folder / "landlane.toml").write_text("[nonsense]\n", encoding="utf-8")
+    commit_text(shell.folder, "landlane.toml", "[nonsense]\n")
 
     shell.run_error("SETTINGS_UNKNOWN_KEY", "init")
 
@@ -124,7 +125,7 @@ def test_claims_made_in_a_clone_follow_it_to_an_id_in_the_settings(shell: Shell)
     token = shell.run_json("claim", "a", "--as", "ann")["granted"][0]["token"]
     settings = '[repository]\nid = "01234567-89ab-4cde-8f01-23456789abcd"\n'
 
-    (shell.folder / "landlane.toml").write_text(settings, encoding="utf-8")
+    commit_text(shell.folder, "landlane.toml", settings)
     shell.run_error("REPOSITORY_ELSEWHERE", "claims", exit=1)
     shell.run_json("store", "adopt")
 
@@ -200,7 +201,7 @@ def test_changing_case_comparison_rewrites_live_claims(shell: Shell) -> None:
     shell.run_json("claim", "src/api.py", "--as", "bob")
     shell.run_json("release", "src/api.py", "--as", "bob")
 
-    (shell.folder / "landlane.toml").write_text("[claims]\nignore_case = true\n", encoding="utf-8")
+    commit_text(shell.folder, "landlane.toml", "[claims]\nignore_case = true\n")
     shell.run_json("store", "adopt")
 
     shell.run_error("CLAIM_HELD", "claim", "src/api.py", "--as", "bob", exit=3)
@@ -390,7 +391,7 @@ def test_files_of_an_earlier_release_are_undone(shell: Shell) -> None:
 
     shell.run_json("claim", "a", "--as", "ann")
     text = "[claims]\n"
-    (shell.folder / "landlane.toml").write_text(text, encoding="utf-8")
+    commit_text(shell.folder, "landlane.toml", text)
     (shell.state / "init-record").write_text(digest(text), encoding="utf-8")
 
     assert shell.run_json("init", "--yes", "--undo")["changed"] == [str(shell.folder / "landlane.toml")]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.sessions.wait_queue import ALIVE_MS
+from tests.support.git import commit_text
 from tests.support.shell import fingerprint, wait_for_all
 from tests.support.waiting import wait_until
 
@@ -42,7 +43,7 @@ width = 4
 @pytest.fixture
 def furnished(shell: Shell) -> Shell:
     """A shell in a repository whose settings know slots and numbers."""
-    (shell.folder / "landlane.toml").write_text(SETTINGS, encoding="utf-8")
+    commit_text(shell.folder, "landlane.toml", SETTINGS)
     return shell
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.git import commit_text
 from tests.support.shell import fingerprint, wait_for_all
 from tests.support.waiting import wait_until
 
@@ -145,7 +146,7 @@ def test_reducers_are_chosen_by_name(shell: Shell) -> None:
 
 
 def test_the_settings_say_who_writes_how_and_in_which_order(shell: Shell) -> None:
-    (shell.folder / "landlane.toml").write_text(SETTINGS, encoding="utf-8")
+    commit_text(shell.folder, "landlane.toml", SETTINGS)
     shell.run_json("state", "set", "release/notes", "1", "--as", "ann")
     shell.run_json("state", "append", "spent", "1", "--as", "bob")
     shell.run_json("state", "set", "phase", "build", "--as", "bob")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.git import commit_text
 from tests.support.snapshots import check_snapshot
 from tests.support.transcripts import play
 
@@ -34,7 +35,7 @@ width = 4
 @pytest.fixture
 def settled(shell: Shell) -> Shell:
     """A shell in a repository whose settings have slots and numbers."""
-    (shell.folder / "landlane.toml").write_text(SETTINGS, encoding="utf-8")
+    commit_text(shell.folder, "landlane.toml", SETTINGS)
     return shell
 
 

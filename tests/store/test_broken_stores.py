@@ -18,6 +18,7 @@ from landlane import Landlane
 from landlane.app.store_place import POINTER
 from landlane.errors import StoreError
 from tests.mcp.speaking import McpClient
+from tests.support.git import commit_text
 from tests.support.shell import LANDLANE, Shell, fingerprint
 
 if TYPE_CHECKING:
@@ -267,7 +268,7 @@ def locked(path: Path, script: Path) -> Iterator[int]:
 def test_a_store_that_stays_locked_is_given_up_after_the_wait_that_the_settings_allow(
     used: Shell, tmp_path: Path
 ) -> None:
-    (used.folder / "landlane.toml").write_text('[store]\nwait = "1s"\n', encoding="utf-8")
+    commit_text(used.folder, "landlane.toml", '[store]\nwait = "1s"\n')
     began = time.monotonic()
 
     with locked(store_of(used), tmp_path / "backup.py") as pid:

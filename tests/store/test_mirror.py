@@ -14,6 +14,7 @@ from landlane.journal.git_copy import REF
 from landlane.sessions import join as sessions
 from landlane.store.journal_chain import format_line, parse_line
 from landlane.testing.repositories import git
+from tests.support.git import commit_text
 from tests.support.project import Agent, Background, granted, opened
 
 if TYPE_CHECKING:
@@ -300,7 +301,7 @@ def test_no_scratch_file_is_left_behind(project: Project, repo: Repository, ann:
 @pytest.fixture
 def versioned(project: Project) -> Iterator[Repository]:
     """A repository whose settings want the journal in git."""
-    (project.repository / "landlane.toml").write_text("[journal]\ngit = true\n", encoding="utf-8")
+    commit_text(project.repository, "landlane.toml", "[journal]\ngit = true\n")
     with opened(project) as made:
         yield made
 
@@ -395,7 +396,7 @@ def test_a_ref_that_differs_from_the_store_shows(project: Project, versioned: Re
 
 
 def test_two_who_commit_the_journal_at_once_lose_nothing(live_project: Project) -> None:
-    (live_project.repository / "landlane.toml").write_text("[journal]\ngit = true\n", encoding="utf-8")
+    commit_text(live_project.repository, "landlane.toml", "[journal]\ngit = true\n")
 
     def work(name: str) -> None:
         with opened(live_project) as repo:

@@ -17,6 +17,7 @@ from landlane.app.plain_files import journal_path, read_journal
 from landlane.app.verify_journal import verify_journal
 from landlane.store.journal_chain import JournalEntry, check_chain
 from landlane.testing.postgres_server import PostgresServer
+from tests.support.git import commit_text
 from tests.support.postgres import start_postgres
 from tests.support.store_stress import (
     ProcessGroup,
@@ -63,7 +64,7 @@ def server() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def busy_repository(repository: Path) -> Path:
-    (repository / "landlane.toml").write_text(SETTINGS, encoding="utf-8")
+    commit_text(repository, "landlane.toml", SETTINGS)
     open_repository(str(repository)).close()
     return repository
 
@@ -148,7 +149,7 @@ def test_a_crash_of_the_server_and_killed_processes_lose_nothing_acknowledged_on
 ) -> None:
     print(f"seed {SEED}")
     monkeypatch.setenv("LANDLANE_STORE", server.create_database())
-    (repository / "landlane.toml").write_text(SETTINGS, encoding="utf-8")
+    commit_text(repository, "landlane.toml", SETTINGS)
     open_repository(str(repository)).close()
     with ProcessGroup(repository, seed=SEED, environment=os.environ) as swarm:
         reader = swarm.start(run_reader)

@@ -22,6 +22,7 @@ from landlane.tasks.records import get_task, list_tasks, task_history
 from landlane.testing.repositories import git
 from landlane.values import replace
 from tests.support.commits import raises_code
+from tests.support.git import commit_text
 from tests.support.project import Agent, Background, Project, opened, outlive_lease
 from tests.support.tasks import add
 from tests.support.waiting import wait_until
@@ -47,7 +48,7 @@ class TaskTestbed:
 
     def settle(self, text: str) -> None:
         """Use these settings from now on."""
-        (self.folder / "landlane.toml").write_text(text, encoding="utf-8")
+        commit_text(self.folder, "landlane.toml", text)
         settings = read_settings(str(self.folder))
         self.agent.repo = replace(self.repo, settings=settings)
 

@@ -24,6 +24,7 @@ from landlane.tasks.finish import finish_without_evidence
 from landlane.tasks.import_checklist import import_checklist
 from landlane.tasks.pick import NothingReady, next_task, resume_task
 from landlane.tasks.records import count_tasks
+from tests.support.git import commit_text
 from tests.support.store_stress import PRELOADED, all_entries
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class WorkerPool:
 
 @pytest.fixture
 def pool(repository: Path, store: str) -> Iterator[WorkerPool]:
-    (repository / "landlane.toml").write_text(SETTINGS, encoding="utf-8")
+    commit_text(repository, "landlane.toml", SETTINGS)
     made = WorkerPool(repository, random.Random(SEED))
     yield made
     made.close()

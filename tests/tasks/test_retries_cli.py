@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.git import commit_text
+
 if TYPE_CHECKING:
     from tests.support.shell import Shell
 
@@ -62,7 +64,7 @@ def test_the_card_shows_the_failing_lines_of_each_attempt(shell: Shell) -> None:
 
 def test_next_reports_tasks_that_back_off_and_until_when(shell: Shell) -> None:
     shell.run_json("task", "add", "Parse dates", "--kind", "chore", "--max-attempts", "9")
-    (shell.folder / "landlane.toml").write_text('[retries]\nbackoff = "1h"\nbackoff_cap = "2h"\n')
+    commit_text(shell.folder, "landlane.toml", '[retries]\nbackoff = "1h"\nbackoff_cap = "2h"\n')
     for why in ("one", "two"):
         shell.run_json("next", "--as", "ann")
         shell.run_json("fail", "T1", "--why", why, "--as", "ann")

@@ -26,6 +26,7 @@ from landlane.claims.take import list_claims, make_request
 from landlane.errors import LandlaneError, Stale
 from landlane.journal import read as journal
 from landlane.sessions import join as sessions
+from landlane.sessions.own_settings import with_settings_of
 from landlane.stats.calculate import period_of, stats
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Landlane(SessionView):
         session: str = "",
         clock: Clock | None = None,
     ) -> None:
-        repo = open_repository(os.path.abspath(folder), clock=clock)
+        repo = open_repository(os.path.abspath(folder), clock=clock, is_person=not agent)
         try:
             caller = sessions.Caller(
                 name=agent,
@@ -66,6 +67,7 @@ class Landlane(SessionView):
                 agent_variable=os.environ.get("LANDLANE_AGENT", ""),
                 person=person_name(),
             )
+            repo = with_settings_of(repo, caller)
             joined = sessions.identify(repo, caller, role=role)
         except BaseException:
             repo.close()

@@ -30,6 +30,7 @@ from landlane.errors import RepositoryError, StoreCorrupt, StoreError
 from landlane.git.discovery import Checkout, find_checkout
 from landlane.git.hook_pass import hooks_folder
 from landlane.git.repository import GitRepository, is_case_insensitive
+from landlane.git.target_settings import HeldSettings, settings_in_force
 from landlane.ids import new_uuid
 from landlane.platform.process import MachineProcesses
 from landlane.repository import Repository
@@ -37,8 +38,6 @@ from landlane.sessions import extensions as session_extensions
 from landlane.sessions.leases import sweep
 from landlane.sessions.model import find_reserved_use
 from landlane.sessions.secrets import SecretFiles
-from landlane.settings.load import read_settings
-from landlane.settings.model import FILE_NAME, LOCAL_NAME
 from landlane.store.sqlite.database import translate_os_error
 from landlane.store.sqlite.store import SqliteStore
 from landlane.tasks.extensions import install
@@ -77,6 +76,7 @@ def open_repository(
     is_guest: bool = False,
     is_moving: bool = False,
     may_begin: bool = False,
+    is_person: bool = False,
     borrow: Callable[[str, Callable[[], Store]], Store] | None = None,
 ) -> Repository:
     """Open the repository that contains a folder; create its state on first use.
@@ -86,9 +86,10 @@ def open_repository(
     than the settings allow.
 
     `caller` is the pid of the process on whose behalf it is opened, 0 for none. With `is_guest` the caller is
-    sandboxed: it may write in that folder and is not trusted, so settings and git config come from the main
-    checkout. With `is_moving` the store of the state folder is opened whatever else names another one, with
-    `may_begin` the state may be new although hooks are installed.
+    sandboxed: it may write in that folder and is not trusted, so git config comes from the main checkout.
+    With `is_person` the settings in the working tree hold while the target branch has none. With `is_moving`
+    the store of the state folder is opened whatever else names another one, with `may_begin` the state may be
+    new although hooks are installed.
     `borrow` gets the store's key and a function that opens it, and may return a store that is open.
 
     Raises:
@@ -100,8 +101,8 @@ def open_repository(
     check_location(checkout)
     folder = checkout.state_folder
     _make_folder(folder, checkout, may_begin=may_begin)
-    of_settings = checkout.home_checkout if is_guest else checkout
-    settings = read_settings_of(of_settings)
+    held = settings_in_force(checkout, is_person=is_person)
+    settings = held.settings
     if most_wait_ms is not None and most_wait_ms < settings.store.wait_ms:
         settings = replace(settings, store=replace(settings.store, wait_ms=most_wait_ms))
     place = (known_place(folder) if is_moving else "") or store_place(checkout, settings)
@@ -128,6 +129,7 @@ def open_repository(
         raise
     repo = assemble_repository(
         settings=settings,
+        held=replace(held, settings=settings),
         store=store,
         git=GitRepository(checkout, cwd, ignore_case=record.ignore_case),
         processes=MachineProcesses(caller),
@@ -140,14 +142,6 @@ def _as_seen_by_guest(checkout: Checkout) -> Checkout:
     """Return the checkout with the main git directory, whose config a sandboxed caller cannot write."""
     home = checkout.home_dir
     return Checkout(root=checkout.root, git_dir=home, common_dir=home)
-
-
-def read_settings_of(checkout: Checkout) -> Settings:
-    """Return the settings of a checkout, or those of the main checkout if it has no settings file."""
-    root, folder = checkout.root, checkout.state_folder
-    if checkout.git_dir != checkout.home_dir and not os.path.lexists(os.path.join(root, FILE_NAME)):
-        root = checkout.home_checkout.root
-    return read_settings(root, os.path.join(folder, "settings.cache"), os.path.join(folder, LOCAL_NAME))
 
 
 def check_location(checkout: Checkout) -> None:
@@ -332,13 +326,20 @@ def open_store(
 
 
 def assemble_repository(
-    *, settings: Settings, store: Store, git: GitRepository, processes: MachineProcesses, secrets: Secrets
+    *,
+    settings: Settings,
+    store: Store,
+    git: GitRepository,
+    processes: MachineProcesses,
+    secrets: Secrets,
+    held: HeldSettings | None = None,
 ) -> Repository:
     """Return the opened repository, with all packages connected."""
     session_extensions.install(_load_session_extensions)
     install(_Tasks())
     return Repository(
         settings=settings,
+        held=held or HeldSettings(settings=settings, shared=settings),
         store=store,
         git=git,
         checkout=git.checkout,

@@ -51,8 +51,15 @@ class CommandCall:
 
     def open(self, *, detects_restore: bool = True) -> Repository:
         """Open the repository; see `open_repository`."""
-        self._repo = open_repository(self.cwd, is_short_lived=True, detects_restore=detects_restore)
-        return self._repo
+        caller = self.caller()
+        is_agent = bool(caller.name or caller.session_text or caller.agent_variable)
+        repo = open_repository(
+            self.cwd, is_short_lived=True, detects_restore=detects_restore, is_person=not is_agent
+        )
+        self._repo = repo = find_handler("person:own_settings")(repo, caller) if repo.held.is_own else repo
+        if repo.held.trouble and not self.terminal.is_json:
+            self.terminal.note(f"{repo.held.remark}: landlane doctor")
+        return repo
 
     def command_text(self, *words: str) -> str:
         """Return a command to paste, with --as and --repo as they were typed."""
@@ -200,7 +207,7 @@ def _interrupted(stop: KeyboardInterrupt) -> LandlaneError:
     return error
 
 
-def find_handler(name: str) -> Callable[..., int]:
-    """Return the handler of a command, `module:function`, loading its module only now."""
+def find_handler(name: str) -> Callable[..., Any]:
+    """Return a handler or another function, `module:function`, loading its module only now."""
     module, _, function = name.partition(":")
     return getattr(__import__(f"landlane.cli.{module}", fromlist=[function]), function)

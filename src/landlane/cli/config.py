@@ -11,6 +11,7 @@ from landlane.files import write_atomically
 from landlane.git.discovery import find_checkout
 from landlane.git.run import try_git_output
 from landlane.git.target import find_target
+from landlane.git.target_settings import committed_document
 from landlane.settings.edit import all_keys, default_text, find_key, find_value, value_text, with_value
 from landlane.settings.load import read_local
 from landlane.settings.model import FILE_NAME, LOCAL_NAME
@@ -66,8 +67,7 @@ def _confirmation(call: CommandCall, assignment: str, *, is_new: bool) -> str:
     steps += [f"git add {FILE_NAME}"] if is_new else []
     message = shlex.quote(f"Set {assignment}")
     steps += [f"git commit -m {message} {FILE_NAME}", call.terminal.as_typed("landlane land")]
-    # Settings are read from the checkout; landings and guards read them from the target branch.
-    effect = f"used in this checkout now, and by landings and other checkouts once it is on {target}"
+    effect = f"it holds once it is on {target}" + ("; for you, until then" if repo.held.is_own else "")
     return f"{written}\n  {effect}\nnext: {' && '.join(steps)}"
 
 
@@ -93,8 +93,9 @@ def _find(call: CommandCall, typed: str, key: str) -> SettingKey:
 
 
 def _files(call: CommandCall) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the parsed landlane.toml of this checkout and the settings of this clone."""
-    return read_local(_file(call)), read_local(_local_file(call))
+    """Return the parsed landlane.toml that holds and the settings of this clone."""
+    committed = committed_document(find_checkout(call.cwd))
+    return read_local(_file(call)) if committed is None else committed, read_local(_local_file(call))
 
 
 def _file(call: CommandCall) -> str:

@@ -12,8 +12,7 @@ from landlane.events.records import list_events
 from landlane.events.to_json import event_json, event_line, notice_json
 from landlane.events.watch import check_once
 from landlane.events.watch import watch as watch_events
-from landlane.settings.load import read_settings
-from landlane.workspaces.committed_settings import of_main_checkout
+from landlane.git.target_settings import settings_in_force
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from landlane.events.model import RecordedEvent
     from landlane.events.watch import WatchResult
     from landlane.repository import Repository
+    from landlane.settings.model import Settings
 
 
 def notify(call: CommandCall, once: bool, interval: str, past: bool) -> int:
@@ -46,7 +46,7 @@ def _show_past(call: CommandCall) -> int:
 def _check_once(call: CommandCall) -> int:
     repo = call.repo
     # A workspace must not change where notifications go.
-    result = check_once(repo, of_main_checkout(repo), _body_of(repo))
+    result = check_once(repo, repo.settings, _body_of(repo))
     answer = {
         "ok": True,
         "events": [event_json(event) for event in result.events],
@@ -87,6 +87,9 @@ def _watch(call: CommandCall, interval_ms: int) -> int:
             call.terminal.note(text)
         repo.settle()
 
+    def settings() -> Settings:
+        return settings_in_force(repo.checkout, is_person=repo.held.is_own).settings
+
     last_message = ""
 
     def report(error: LandlaneError) -> None:
@@ -99,7 +102,7 @@ def _watch(call: CommandCall, interval_ms: int) -> int:
 
     call.terminal.note(f"watching {repo.home.root}; Ctrl-C ends it")
     try:
-        watch_events(repo, lambda: read_settings(repo.home.root), interval_ms, _body_of(repo), show, report)
+        watch_events(repo, settings, interval_ms, _body_of(repo), show, report)
     except KeyboardInterrupt:
         return 0
     return 0

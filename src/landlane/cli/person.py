@@ -6,11 +6,18 @@ from landlane.app.open import person_name
 from landlane.clients.calling_process import why_not_a_person
 from landlane.errors import NotAllowed
 from landlane.sessions.join import Caller, identify, known_session
+from landlane.sessions.own_settings import with_settings_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.cli.command import CommandCall
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
+
+
+def own_settings(repo: Repository, caller: Caller) -> Repository:
+    """Return the repository with the settings that hold for the caller."""
+    return with_settings_of(repo, caller)
 
 
 def person_at(call: CommandCall, what: str = "decide this") -> Session:

@@ -133,5 +133,5 @@ def _load(call: CommandCall) -> tuple[Rules, str]:
     file = repo.settings.rules.file
     rules = load_rules(repo.checkout, repo.checkout.home_checkout, file)
     if rules is None:
-        raise no_rules(file)
+        raise no_rules(repo, file)
     return rules, file

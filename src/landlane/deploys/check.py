@@ -14,7 +14,7 @@ from landlane.store import records
 from landlane.tasks.worker_pool import check_may_change
 from landlane.units import count
 from landlane.values import replace
-from landlane.workspaces.committed_settings import committed_at, of_main_checkout
+from landlane.workspaces.committed_settings import committed_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def needs_approval(repo: Repository, target: DeployTarget, commit: str) -> bool:
 
     Editing one copy of the settings must not be enough to remove the gate.
     """
-    others = (of_main_checkout(repo), committed_at(repo.checkout, commit))
+    others = (repo.held.shared, committed_at(repo.checkout, commit))
     return target.settings.gate or any(
         deploy_target(target.name, one.deploy).settings.gate for one in others if one is not None
     )

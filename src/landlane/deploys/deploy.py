@@ -21,16 +21,15 @@ from landlane.deploys.model import MAX_COMMAND_CHARS, MAX_OUTPUT_CHARS, Deploy, 
 from landlane.deploys.update_checkout import run_shell
 from landlane.errors import Held, LandlaneError, Malformed, Stale, StoreError, TimedOut
 from landlane.git.run import try_git_output
+from landlane.git.target_settings import settings_in_force
 from landlane.processes.child import ChildResult
 from landlane.processes.passthrough import check_command, run_passthrough
 from landlane.roles.enforce import check_verb
 from landlane.rules.violations import SYNC_CODES, SYNC_FIRST, Watched
 from landlane.sessions import leases
 from landlane.sessions.runner_lease import RunnerBusy, renew_runner, wait_for_runner
-from landlane.settings.load import read_settings
 from landlane.state.once import exit_status
 from landlane.units import exact_duration
-from landlane.workspaces.committed_settings import of_main_checkout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def deploy(
         Stale: the checkout is behind, older than what is live, the lease was lost, or a key has moved.
         LandlaneError: the checkout cannot be compared, or has uncommitted changes.
     """
-    check_verb(repo, session, "deploy", guard="deploy", settings=of_main_checkout(repo))
+    check_verb(repo, session, "deploy", guard="deploy", settings=repo.settings)
     target = deploy_target(name, repo.settings.deploy)
     check_command(command, repo.checkout.root)
     if os.environ.get(TARGET_VARIABLE) == name:
@@ -233,7 +232,7 @@ def _deploy_alone(
 ) -> Deploy | dict[str, str]:
     """Check, run and verify; return the deploy, or what a person must approve first."""
     # Read again, because the deploy that was waited for may have changed the settings.
-    settings = read_settings(repo.checkout.root)
+    settings = settings_in_force(repo.checkout, is_person=repo.held.is_own).settings
     hold.target = deploy_target(hold.target.name, settings.deploy)
     with Watched(repo=repo, session=hold.session, rule=SYNC_FIRST, guard="deploy", codes=SYNC_CODES):
         commit = find_deployable_commit(repo, settings, hold.target)

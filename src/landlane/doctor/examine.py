@@ -6,7 +6,7 @@ import os
 from importlib.util import find_spec
 
 from landlane.app.folder_rights import has_url, is_too_open
-from landlane.app.open import open_repository, read_settings_of
+from landlane.app.open import open_repository
 from landlane.app.plain_files import journal_path, move_aside
 from landlane.app.repository_record import read_record
 from landlane.app.store_place import POINTER, record_id, recorded_id, store_place
@@ -28,6 +28,7 @@ from landlane.doctor.try_git_hooks import check_git_hooks
 from landlane.errors import LandlaneError, Malformed, StoreCorrupt, StoreError, StoreTransient
 from landlane.git.discovery import find_checkout
 from landlane.git.repository import is_case_insensitive
+from landlane.git.target_settings import settings_in_force
 from landlane.ids import new_uuid
 from landlane.journal.read import read_entries
 from landlane.patterns.pattern import parse
@@ -38,6 +39,7 @@ from landlane.sandbox.model import check_promises
 from landlane.sessions.join import is_secret_lost
 from landlane.sessions.leases import list_live_sessions
 from landlane.settings.load import read_settings
+from landlane.settings.model import FILE_NAME
 from landlane.setup.rebuild_store import Rebuilt, rebuild_store, repair_store
 from landlane.setup.repair_state import find_odd_files, repair_pointers, set_odd_aside
 from landlane.store.journal_chain import check_chain
@@ -69,8 +71,7 @@ def examine(cwd: str, *, fix: bool = False) -> list[Check]:
     try:
         checkout = find_checkout(cwd)
         checks.append(_named("repository", passed(checkout.root)))
-        _check_patterns(read_settings(checkout.root))
-        checks.append(_named("settings", passed("understood")))
+        checks.append(_named("settings", _check_settings(checkout)))
     except LandlaneError as error:
         return [*checks, _broken("settings" if checks else "repository", error)]
     try:
@@ -82,7 +83,7 @@ def examine(cwd: str, *, fix: bool = False) -> list[Check]:
         checks.append(_repair(cwd))
         if not checks[-1].is_ok:
             return checks
-        repo = open_repository(cwd, is_short_lived=True)
+        repo = open_repository(cwd, is_short_lived=True, is_person=True)
     except LandlaneError as error:
         return [*checks, _broken("store", error)]
     if fix and (closed := _close_secrets(repo)):
@@ -129,6 +130,21 @@ def _run_several(name: str, check: Callable[[], list[Check]]) -> list[Check]:
         return [_named(name, failed(error.message if isinstance(error, LandlaneError) else str(error)))]
 
 
+def _check_settings(checkout: Checkout) -> Check:
+    """Check the settings that hold, and those in the working tree, which may become those that hold."""
+    held = settings_in_force(checkout, is_person=True)
+    _check_patterns(held.settings)
+    if held.trouble:
+        return failed(held.remark, f"correct {FILE_NAME}, then land it")
+    try:
+        _check_patterns(read_settings(checkout.root))
+    except LandlaneError as error:  # it does not hold yet, and keeps no one from anything
+        return failed(f"in this checkout: {error.message}", error.hint)
+    if held.is_own:
+        return advisory(held.remark, f"git add {FILE_NAME} && git commit -m 'Set up Landlane' {FILE_NAME}")
+    return passed(f"understood, from {held.branch}" if held.is_committed and held.branch else "understood")
+
+
 def _check_patterns(settings: Settings) -> None:
     """Parse the patterns of the settings, since an invalid one would make later claims fail."""
     for text in (*settings.claims.required, *settings.claims.free, *(settings.claims.shareable or ())):
@@ -136,12 +152,18 @@ def _check_patterns(settings: Settings) -> None:
     check_promises(settings.sandbox.required)
 
 
+def _open_at(cwd: str, *, detects_restore: bool) -> Repository:
+    return open_repository(
+        cwd, is_short_lived=True, detects_restore=detects_restore, most_wait_ms=_WAIT_MS, is_person=True
+    )
+
+
 def _open(cwd: str, *, fix: bool) -> Repository:
     """Open the repository if its store can be written; before a repair, also if it has no damage.
 
     Behind a stopped writer every check would wait.
     """
-    repo = open_repository(cwd, is_short_lived=True, detects_restore=fix, most_wait_ms=_WAIT_MS)
+    repo = _open_at(cwd, detects_restore=fix)
     try:
         repo.store.change(lambda tx: None, is_durable=False)
     except StoreTransient:
@@ -184,7 +206,7 @@ def _build_store(cwd: str, build: Callable[..., T]) -> T:
     """Rebuild the store of the repository at `cwd`, if it is a SQLite store."""
     checkout = find_checkout(cwd)
     folder = checkout.state_folder
-    settings = read_settings_of(checkout)
+    settings = settings_in_force(checkout, is_person=True).settings
     place = store_place(checkout, settings)
     if "://" in place:
         raise Malformed(
@@ -210,7 +232,7 @@ def _check_state_folder(checkout: Checkout, *, fix: bool) -> list[Check]:
         odd = find_odd_files(folder)
         return [_named("state folder", _odd(odd))] if odd else []
     done = [f"kept aside as {name}" for name in set_odd_aside(folder)]
-    done += repair_pointers(checkout, read_settings_of(checkout))
+    done += repair_pointers(checkout, settings_in_force(checkout, is_person=True).settings)
     return [_named("state folder", fixed("; ".join(done)))] if done else []
 
 

@@ -241,14 +241,18 @@ def _read_cache(folder: str) -> list[str]:
             raise Unsure
         git_dir = line[8:]
     cache = read_text(f"{git_dir}/landlane-hook").split("\n")
-    if len(cache) != 13 or cache[0] != "3" or cache[1] != folder:
+    if len(cache) < 8 or cache[0] != "4" or cache[1] != folder:
         raise Unsure
-    check_state(*cache[10:])
-    if stamp_at(f"{folder}/landlane.toml") != cache[2] or stamp_at(cache[3]) != cache[4]:
-        raise Unsure
-    if cache[8] and stamp_at(cache[8]) != cache[9]:
-        raise Unsure
+    check_state(*cache[5:8])
+    check_files(cache[8:])
     return cache
+
+
+def check_files(watched: list[str]) -> None:
+    """Check files against their stamps: they decide where the target branch is, which has the settings."""
+    for path, stamp in zip(watched[::2], watched[1::2], strict=True):
+        if stamp_at(path) != stamp:
+            raise Unsure
 
 
 def check_state(folder: str, pointer: str, repository_id: str) -> None:
@@ -412,7 +416,7 @@ def decide(client: str, event_name: str, document: "Json", cache: list[str]) -> 
     session_key, agent_key, _, tool_key, arguments_key = tools["keys"]
     kind = _event_kind(client, event_name, document)
     tool = document[tool_key]
-    _, root, _, _, _, repository, store, *_ = cache
+    _, root, repository, store, *_ = cache
     if not store or kind is None:
         raise Unsure
     is_edit, is_read = tool in tools["edits"] or tool in tools["patches"], tool in tools["reads"]
@@ -538,8 +542,8 @@ def main() -> None:
             _ask_resident(client, event_name, document.get("cwd") or "", payload, path=socket)
         cwd = document["cwd"]
         cache = _read_cache(cwd) if b"LANDLANE_STORE" not in environ and not cwd.endswith("/") else []
-        if cache and cache[7] and not socket:
-            _ask_resident(client, event_name, cwd, payload, folder=cache[7])
+        if cache and cache[4] and not socket:
+            _ask_resident(client, event_name, cwd, payload, folder=cache[4])
         decide(client, event_name, document, cache)
         _exit(0)
     except Exception:  # noqa: BLE001 - the full path reports the cause

@@ -26,7 +26,7 @@ from posix import close as close_file
 from posix import open as open_file
 
 import client_fast_path as fast_path
-from client_fast_path import Unsure, read_text, stamp_at, write_all
+from client_fast_path import Unsure, read_text, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,10 +49,11 @@ def _fast_path(hook: str, pid: str, payload: bytes) -> None:
         raise Unsure
     git_dir = environ.get(b"GIT_DIR", b".git").decode()
     cache = read_text(f"{git_dir}/{_CACHE}").split("\n")
-    form, root, settings, stamp, at_home, stamp_at_home, *state_stamps, repository, store, target = cache
-    if form != "2" or root != getcwd() or stamp_at(settings) != stamp or stamp_at(at_home) != stamp_at_home:
+    form, root, repository, store, target, folder, pointer, repository_id, *watched = cache
+    if form != "3" or root != getcwd():
         raise Unsure
-    fast_path.check_state(*state_stamps)
+    fast_path.check_state(folder, pointer, repository_id)
+    fast_path.check_files(watched)
     *paths, code = payload.decode().split("\0")
     head = read_text(f"{git_dir}/HEAD")
     branch = head[len(_HEADS) :] if head.startswith(_HEADS) else ""

@@ -19,9 +19,9 @@ from landlane.hook_entry.repository import (
     ignores_case,
     open_from_hook,
     read_cache,
-    stamp_at,
     state_stamps,
     store_path_of,
+    watched_files,
 )
 from landlane.hooks.commit_push import (
     BranchUpdate,
@@ -35,10 +35,9 @@ from landlane.hooks.commit_push import (
 )
 from landlane.protocol.hook_events import HookOutput, HookPolicy
 from landlane.sessions.join import Caller, known_session
-from landlane.settings.model import FILE_NAME
 from landlane.text import in_lines, in_one_line
 from landlane.values import replace, value
-from landlane.workspaces.target_guard import guarded_target, likely_target
+from landlane.workspaces.target_guard import guarded_target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ _WHAT = {_COMMIT: "this commit", _MADE: "this commit", _PUSH: "this push", _MOVE
 _HEADS = "refs/heads/"
 _RESIDENT_SECONDS = 20.0
 _NEW, _FORCED = "new", "forced"
-_CACHE, _FORM = ANSWERED_GIT, "2"
+_CACHE, _FORM = ANSWERED_GIT, "3"
 
 
 @value
@@ -299,14 +298,12 @@ def _cache_for_fast_path(repo: Repository) -> None:
             if os.path.exists(path):
                 os.unlink(path)
             return
-        own, main = (os.path.join(root, FILE_NAME) for root in (checkout.root, checkout.home_checkout.root))
-        stamps = (own, stamp_at(own), main, stamp_at(main), *state_stamps(repo))
-        known = "\n".join((_FORM, checkout.root, *stamps, repo.store.repository, store_path, ""))
-        if read_cache(path).startswith(known):
-            return
-        # Uncommitted settings may guard the target once they are committed.
-        target = likely_target(repo) if settings.landing.checks is not None else guarded_target(repo)
-        write_atomically(path, known + (target.branch if target else ABSENT))
+        target = guarded_target(repo)
+        branch = target.branch if target else ABSENT
+        known = (_FORM, checkout.root, repo.store.repository, store_path, branch)
+        text = "\n".join((*known, *state_stamps(repo), *watched_files(repo)))
+        if read_cache(path) != text:
+            write_atomically(path, text)
     except OSError:
         return
 

@@ -1,8 +1,8 @@
 """Open the repository from a hook, and cache for the fast path what it needs to know about its checkout.
 
-The cache is a file in the git directory of the checkout, with one item per line. It is valid for one version
-of the settings, the rules and the files in the state folder that name the store and the repository: when
-these have changed, the hook takes the full path, which writes it again.
+The cache is a file in the git directory of the checkout, with one item per line. It is valid until the target
+branch moves, which may change the settings and the rules, or the files in the state folder change that name
+the store and the repository: then the hook takes the full path, which writes it again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from landlane.app.store_place import ID_FILE, POINTER
 from landlane.errors import StoreError
 from landlane.files import open_regular, stamp_of, write_atomically
 from landlane.git.discovery import find_checkout
-from landlane.settings.model import FILE_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 _WAIT_MS = 8_000  # for a busy store, while the client waits for the hook
 ABSENT = "-"
-_FORM = "3"
+_FORM = "4"
 
 
 def open_from_hook(folder: str) -> Repository:
@@ -58,26 +57,21 @@ def cache_for_client_hooks(repo: Repository) -> None:
 
 def _client_cache(repo: Repository) -> list[str]:
     """Return the items in the order that `hook_entry/client_fast_path.py` reads."""
-    root, main_root = repo.checkout.root, repo.checkout.home_checkout.root
-    # The rules are those of the main checkout, unless it has none.
-    candidates = [os.path.join(folder, repo.settings.rules.file) for folder in (main_root, root)]
-    rules = next((path for path in candidates if os.path.lexists(path)), candidates[0])
     store_path = store_path_of(repo)
-    # A checkout without settings of its own has those of the main one.
-    main_settings = os.path.join(main_root, FILE_NAME) if main_root != root else ""
     return [
         _FORM,
-        root,
-        stamp_at(os.path.join(root, FILE_NAME)),
-        rules,
-        stamp_at(rules),
+        repo.checkout.root,
         repo.store.repository,
         "" if ignores_case(repo) else store_path,  # empty: take the full path
         "" if store_path else repo.state_folder,  # of the resident that answers for a remote store
-        main_settings,
-        stamp_at(main_settings) if main_settings else ABSENT,
         *state_stamps(repo),
+        *watched_files(repo),
     ]
+
+
+def watched_files(repo: Repository) -> list[str]:
+    """Return the files whose change may change the settings or the rules, each followed by its stamp."""
+    return [item for pair in repo.held.watched for item in pair]
 
 
 def state_stamps(repo: Repository) -> tuple[str, str, str]:

@@ -20,7 +20,7 @@ from landlane.settings.model import FILE_NAME, Settings
 from landlane.text import printable
 from landlane.units import exact_duration
 from landlane.values import replace
-from landlane.workspaces.committed_settings import of_main_checkout, read_commit
+from landlane.workspaces.committed_settings import read_commit, read_good
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,21 +43,21 @@ _MAX_COMMITS = 500
 
 
 def settings_at(repo: Repository, target: TargetBranch, tip: str) -> Settings:
-    """Return the settings of the target branch, or those of the main checkout if the target has none.
+    """Return the last settings of the target branch that can be used, or those that hold for the caller.
 
     Raises:
-        RepositoryError: they cannot be read.
+        RepositoryError: no settings of the target can be used.
         SettingsError: `[landing] checks` is missing.
     """
     try:
-        committed = read_commit(repo.home, tip)
+        committed = read_good(repo.home, tip)
     except SettingsError as error:
         raise RepositoryError(
             f"{FILE_NAME} on {target.branch} is invalid: {error.message}",
             code="SETTINGS_BROKEN",
             hint=f"fix it on {target.branch}; what is wrong: landlane doctor",
         ) from error
-    settings = committed or of_main_checkout(repo)
+    settings = committed or repo.settings
     if settings.landing.checks is None:
         command, _ = find_test_command(repo.home.root)
         raise no_checks_error(target.branch, command)

@@ -10,7 +10,7 @@ from landlane.app.open import open_repository
 from landlane.app.store_place import ID_FILE, POINTER
 from landlane.errors import LandlaneError
 from landlane.git.discovery import find_checkout
-from landlane.settings.model import FILE_NAME
+from landlane.git.target_settings import settings_in_force
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class RepositoryPool:
     def __init__(self, folder: str, *, caller: int | None = None) -> None:
         """`caller` 0 is for calls over the network, which have no process on this machine."""
         checkout = find_checkout(folder)
+        self._checkout = checkout
         self.root = checkout.root
         self.state_folder = checkout.state_folder
         self._caller = caller
@@ -79,8 +80,7 @@ class RepositoryPool:
     def _stamp(self) -> tuple[object, ...]:
         """Return what the open repository depends on; when it changes, the next call opens another."""
         state = (os.path.join(self.state_folder, name) for name in (POINTER, ID_FILE))
-        paths = (os.path.join(self.root, FILE_NAME), *state)
-        return tuple(_seen(path) for path in paths)
+        return (settings_in_force(self._checkout).watched, *(_seen(path) for path in state))
 
 
 def _seen(path: str) -> tuple[int, int] | None:

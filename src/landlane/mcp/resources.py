@@ -58,7 +58,7 @@ def _rules(repo: Repository) -> str:
     file = repo.settings.rules.file
     text = load_text(repo.checkout, repo.checkout.home_checkout, file)
     if text is None:  # it is listed, so it must be readable even without rules
-        missing = no_rules(file)
+        missing = no_rules(repo, file)
         return f"{missing.message}. {missing.hint}.\n"
     return text
 

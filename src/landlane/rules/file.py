@@ -1,17 +1,22 @@
-"""Read the rules file: one for all checkouts of the repository, from its main checkout.
+"""Read the rules file: one for all checkouts of the repository, from the target branch.
 
-A branch that changes the rules takes effect for all sessions when it lands, not before.
+A change takes effect for all sessions when it has landed, not before: any agent can write the file.
 """
 
 from __future__ import annotations
 
+import os
+
 from landlane.errors import RepositoryError
+from landlane.git.target_settings import committed_text
 from landlane.rules.model import MOST_BYTES, read_rules, version_of
-from landlane.settings.named_files import read_text
+from landlane.settings.named_files import check_inside, decoded, read_text
+from landlane.text import shell_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.git.discovery import Checkout
+    from landlane.repository import Repository
     from landlane.rules.model import Rules
 
 
@@ -41,10 +46,11 @@ def load_text(here: Checkout, home: Checkout, file: str) -> str | None:
     Raises:
         RepositoryError: as `load_rules`.
     """
-    found = read_text(home.root, file, MOST_BYTES)
-    if found is None and here.root != home.root:
-        # A bare repository has no main checkout, and one on another branch may lack the file.
-        found = read_text(here.root, file, MOST_BYTES)
+    if here.home_dir:
+        check_inside(file)
+        found = decoded(file, committed_text(here, file), MOST_BYTES)
+    else:  # outside of git there is no target branch
+        found = read_text(home.root, file, MOST_BYTES)
     if found is None:
         return None
     if found.is_cut:
@@ -56,8 +62,15 @@ def load_text(here: Checkout, home: Checkout, file: str) -> str | None:
     return found.text
 
 
-def no_rules(file: str) -> RepositoryError:
+def no_rules(repo: Repository, file: str) -> RepositoryError:
     """Return the error for a missing rules file."""
+    if repo.checkout.home_dir and os.path.lexists(os.path.join(repo.checkout.root, file)):
+        where = f"on {repo.held.branch}" if repo.held.branch else "committed"
+        return RepositoryError(
+            f"{file} is not {where} yet, so it binds no one",
+            code="NO_RULES",
+            hint=f"git add {shell_path(file)} && git commit -m 'Add rules' {shell_path(file)}",
+        )
     return RepositoryError(
         f"there is no {file} in this repository",
         code="NO_RULES",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-_CACHE_FORM = 10  # raise it when a field changes its name or form
+CACHE_FORM = 11  # raise it when a field changes its name or form
 
 _FILE_KIND, _REGULAR = 0o170000, 0o100000  # what `stat` would call S_IFMT and S_IFREG, without its import
 
@@ -31,7 +31,7 @@ def read_settings(root: str, cache: str = "", local: str = "") -> Settings:
     files = [_identity(path) for path in paths]
     if not any(files):
         return Settings()
-    stamp = (_CACHE_FORM, paths, tuple(files))
+    stamp = (CACHE_FORM, paths, tuple(files))
     plain = _load(cache, stamp)
     if plain is None:
         from landlane.settings.readers import read_plain  # noqa: PLC0415 - start-up: not with a warm cache
@@ -46,8 +46,18 @@ def read_settings(root: str, cache: str = "", local: str = "") -> Settings:
     return Settings.from_plain(plain)
 
 
+def read_last_good(cache: str) -> Settings | None:
+    """Return the settings that were read last, though their file may have changed; None if there are none."""
+    found = _read_cache(cache)
+    return Settings.from_plain(found[1]) if found is not None and found[0][0] == CACHE_FORM else None
+
+
 def read_local(path: str) -> dict[str, Any]:
-    """Return the parsed file with the settings of one clone; empty if there is none."""
+    """Return the parsed file with the settings of one clone; empty if there is none.
+
+    Raises:
+        SettingsError: it is not TOML.
+    """
     return _parse(path) if _identity(path) else {}
 
 
@@ -84,12 +94,17 @@ def _identity(path: str) -> tuple[int, ...]:
 
 
 def _load(cache: str, stamp: tuple[object, ...]) -> dict[str, Any] | None:
+    found = _read_cache(cache)
+    return found[1] if found is not None and found[0] == stamp else None
+
+
+def _read_cache(cache: str) -> tuple[tuple[object, ...], dict[str, Any]] | None:
     try:
         with open(cache, "rb", opener=open_regular) as file:
-            old_stamp, plain = marshal.loads(file.read())  # noqa: S302 - our own file, in git's own folder
+            stamp, plain = marshal.loads(file.read())  # noqa: S302 - our own file, in git's own folder
     except (OSError, ValueError, EOFError, TypeError):
         return None
-    return plain if old_stamp == stamp else None
+    return stamp, plain
 
 
 def _save(cache: str, stamp: tuple[object, ...], plain: dict[str, Any]) -> None:
@@ -115,17 +130,28 @@ def _located(error: SettingsError, paths: list[str]) -> SettingsError:
 
 
 def _parse(path: str) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except OSError as error:
+        raise _unreadable(path, error.strerror) from error
+    return parse_text(os.path.basename(path), content)
+
+
+def parse_text(file: str, content: bytes) -> dict[str, Any]:
+    """Return the document that the content of a settings file describes.
+
+    Raises:
+        SettingsError: it is not TOML.
+    """
     import tomllib  # noqa: PLC0415 - start-up: not with a warm cache
 
     try:
-        with open(path, "rb") as file:
-            return tomllib.load(file)
+        return tomllib.loads(content.decode())
     except (ValueError, RecursionError) as error:  # also not UTF-8, or nested too deeply
         from landlane.settings.locate import not_toml  # noqa: PLC0415 - only a mistake needs it
 
-        raise not_toml(path, error) from error
-    except OSError as error:
-        raise _unreadable(path, error.strerror) from error
+        raise not_toml(file, content.decode("utf-8", "replace"), error) from error
 
 
 def _unreadable(path: str, why: str | None) -> SettingsError:

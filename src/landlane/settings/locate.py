@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 from landlane.errors import SettingsError
@@ -40,16 +39,14 @@ def locate_error(error: SettingsError, file: str, source: str) -> SettingsError 
     return error
 
 
-def not_toml(path: str, error: Exception) -> SettingsError:
+def not_toml(file: str, source: str, error: Exception) -> SettingsError:
     """Return the error for a file that is not TOML, with the line where reading failed."""
-    file, text = os.path.basename(path), str(error)
+    text = str(error)
     found = _TOML_PLACE.search(text)
     words = text[: found.start()] if found else text
     facts: dict[str, object] = {"file": file}
     where = file
     if found:
-        with open(path, encoding="utf-8", errors="replace") as opened:
-            source = opened.read()
         place = _place_of(source, found)
         where = f"{file}:{place.line}"
         facts |= {"line": place.line, "excerpt": excerpt(source, place, "")}

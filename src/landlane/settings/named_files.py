@@ -48,17 +48,44 @@ def read_text(root: str, path: str, most_bytes: int) -> TextFile | None:
     return TextFile(path=path, text=text, size=max(status.st_size, len(content)), is_cut=is_cut)
 
 
+def decoded(path: str, found: tuple[int, bytes] | None, most_bytes: int) -> TextFile | None:
+    """Return the text of a file that was read elsewhere, given its size and its beginning.
+
+    Raises:
+        RepositoryError: it is not text.
+    """
+    if found is None:
+        return None
+    size, content = found
+    text = _decode(path, content[:most_bytes], is_cut=size > most_bytes)
+    return TextFile(path=path, text=text, size=size, is_cut=size > most_bytes)
+
+
+def check_inside(path: str) -> None:
+    """Refuse a path that does not name a file in a commit.
+
+    Raises:
+        RepositoryError: it leads out of the repository.
+    """
+    if os.path.isabs(path) or not {"..", ".git", ""}.isdisjoint(path.split("/")) or "\0" in path:
+        raise _outside(path)
+
+
+def _outside(path: str) -> RepositoryError:
+    return RepositoryError(
+        f"{path[:200]!r} lies outside of the repository, or leads out of it",
+        code="FILE_OUTSIDE",
+        hint="name a file inside the repository, and no link that leads out of it",
+    )
+
+
 def _resolve_inside(root: str, path: str) -> str:
     """Return the real path of a file below `root`; links may not lead out of it, or into git's own files."""
     home = os.path.realpath(root)
     real = os.path.realpath(os.path.join(home, path)) if "\0" not in path else ""
     is_inside = not os.path.isabs(path) and real.startswith(home.rstrip("/") + "/")
     if not is_inside or ".git" in os.path.relpath(real, home).split("/"):
-        raise RepositoryError(
-            f"{path[:200]!r} lies outside of the repository, or leads out of it",
-            code="FILE_OUTSIDE",
-            hint="name a file inside the repository, and no link that leads out of it",
-        )
+        raise _outside(path)
     return real
 
 

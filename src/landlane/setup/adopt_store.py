@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from landlane.app.open import open_repository, open_store, read_settings_of
+from landlane.app.open import open_repository, open_store
 from landlane.app.plain_files import move_aside
 from landlane.app.repository_record import change_case, list_repositories, read_record, rename_repository
 from landlane.app.store_place import (
@@ -24,6 +24,7 @@ from landlane.app.store_place import (
 )
 from landlane.errors import Malformed, StoreError
 from landlane.git.discovery import find_checkout
+from landlane.git.target_settings import settings_in_force
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -50,7 +51,7 @@ def adopt_store(cwd: str, *, clock: Clock | None = None) -> Adopted:
         StoreError: there is no state of this repository at the place they name.
     """
     checkout = find_checkout(cwd)
-    settings = read_settings_of(checkout)
+    settings = settings_in_force(checkout, is_person=True).settings
     folder = checkout.state_folder
     known, known_id = known_place(folder), recorded_id(folder)
     named, _ = named_place(checkout, settings)
@@ -66,7 +67,7 @@ def adopt_store(cwd: str, *, clock: Clock | None = None) -> Adopted:
         record_id(folder, repository)
         changed += [f"store {show_place(place)}"] if is_elsewhere else []
         changed += [f"repository id {repository}"] if repository != known_id else []
-    repo = open_repository(cwd, clock=clock)
+    repo = open_repository(cwd, clock=clock, is_person=True)
     try:
         record = read_record(repo.store)
         wanted = settings.claims.ignore_case

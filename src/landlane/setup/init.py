@@ -27,6 +27,7 @@ from landlane.git.discovery import HOME_POINTER, Checkout, find_checkout
 from landlane.git.run import try_git_output
 from landlane.git.shared_config import list_own_limits, remove_own_limits
 from landlane.git.target import commit_at, find_target
+from landlane.git.target_settings import not_committed, settings_in_force
 from landlane.landing.clean_checkout import find_test_checkouts, remove_test_checkouts
 from landlane.managed_files import apply as installing
 from landlane.managed_files.agents_md import AGENTS_TEXT
@@ -131,7 +132,7 @@ def _target_branch(checkout: Checkout) -> str:
         return ""
     home = checkout.home_checkout
     try:
-        return find_target(home, read_settings(checkout.root)).branch
+        return find_target(home, settings_in_force(checkout, is_person=True).settings).branch
     except RepositoryError:
         return try_git_output(home, "symbolic-ref", "--quiet", "--short", "HEAD")
 
@@ -223,7 +224,7 @@ def carry_out(plan: InitPlan, on_step: Callable[[str], None] = lambda _: None) -
 def _install(plan: InitPlan, on_step: Callable[[str], None]) -> InitResult:
     # The plan that was shown may be outdated: another init may have run in the meantime.
     now = plan_init(plan.root, plan.options)
-    repo = open_repository(plan.root, may_begin=True)
+    repo = open_repository(plan.root, may_begin=True, is_person=True)
     try:
         steps = tuple(_with_id(step, repo.store.repository) for step in now.changes.steps)
     finally:
@@ -235,13 +236,20 @@ def _install(plan: InitPlan, on_step: Callable[[str], None]) -> InitResult:
     problem = install_trust(plan.folder, environment_at(plan.root)) if now.trust else ""
     done = replace(now, is_new=plan.is_new, trust="" if problem else now.trust)
     unprotected = {name for name, _ in now.unprotected} | ({"codex"} if problem else set[str]())
-    notes = (problem, missing_checks(plan.root))
+    notes = (problem, missing_checks(plan.root), _not_in_force(plan.root))
     return InitResult(
         lines=tuple(done.lines),
         protected=tuple(name for name in _changed_clients(done) if name not in unprotected),
         to_commit=tuple(_files_to_commit(plan.root, steps)),
         notes=tuple(note for note in notes if note),
     )
+
+
+def _not_in_force(root: str) -> str:
+    """Return that the settings are not on the target branch yet; empty if they are."""
+    checkout = find_checkout(root)
+    held = settings_in_force(checkout, is_person=True)
+    return not_committed(held.branch) if held.is_own else ""
 
 
 def _changed_clients(plan: InitPlan) -> list[str]:
@@ -278,7 +286,7 @@ def _with_id(step: FileChange, repository_id: str) -> FileChange:
 
 def _equip_workspaces(root: str) -> None:
     """Install the same hooks in the open workspaces."""
-    repo = open_repository(root)
+    repo = open_repository(root, is_person=True)
     try:
         if repo.checkout.common_dir:
             repo = repo.require_git()
@@ -302,7 +310,7 @@ def _limits_to_drop(home: Checkout) -> tuple[str, ...]:
 
 def _open_workspaces(root: str) -> list[str]:
     try:
-        repo = open_repository(root)
+        repo = open_repository(root, is_person=True)
     except StoreError:
         return []
     try:

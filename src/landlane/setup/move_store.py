@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from landlane.app.open import open_repository, open_store, read_settings_of
+from landlane.app.open import open_repository, open_store
 from landlane.app.plain_files import read_store_id, read_tail, write_copied_store_id
 from landlane.app.repository_record import TABLES, arriving_key, list_repositories, moved_key
 from landlane.app.store_place import (
@@ -26,6 +26,7 @@ from landlane.app.store_place import (
 )
 from landlane.errors import Malformed, StoreError
 from landlane.git.discovery import find_checkout
+from landlane.git.target_settings import settings_in_force
 from landlane.ids import new_uuid
 from landlane.setup.rebuild_store import set_database_aside
 from landlane.store.journal_chain import check_chain
@@ -76,7 +77,7 @@ def move_store(cwd: str, place: str) -> Moved:
         StoreError: the target holds this repository already, or what arrived is not what was sent.
     """
     checkout = find_checkout(cwd)
-    settings = read_settings_of(checkout)
+    settings = settings_in_force(checkout, is_person=True).settings
     place = resolve_place(checkout, place)
     pinned = os.environ.get(VARIABLE, "")
     if pinned and not is_same_place(resolve_place(checkout, pinned), place):
@@ -89,7 +90,7 @@ def move_store(cwd: str, place: str) -> Moved:
     if known and is_same_place(known, place) and "://" not in place:
         raise Malformed("the store is already there", code="STORE_SAME", hint="landlane store info")
     try:
-        repo = open_repository(cwd, is_moving=True)
+        repo = open_repository(cwd, is_moving=True, is_person=True)
     except StoreError as error:
         if error.code not in _GONE:
             raise

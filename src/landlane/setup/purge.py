@@ -15,9 +15,9 @@ from landlane.git.remove_checkout import list_worktrees
 from landlane.git.run import run_in, try_git_output
 from landlane.git.shared_config import GIT_LIMITS, list_own_limits, remove_own_limits, write_setting
 from landlane.git.target import commits_at, find_target, target_tip
+from landlane.git.target_settings import settings_in_force
 from landlane.landing.model import OPEN as OPEN_LANDINGS
 from landlane.landing.records import list_landings
-from landlane.settings.load import read_settings
 from landlane.setup.plan import Kept, Purged, Remaining
 from landlane.tasks.model import IN_PROGRESS
 from landlane.tasks.records import list_tasks
@@ -99,7 +99,7 @@ def purge(cwd: str) -> Purged:
 
 
 def _opened(checkout: Checkout) -> Generator[Repository]:
-    repo = open_repository(checkout.root)
+    repo = open_repository(checkout.root, is_person=True)
     try:
         yield repo
     finally:
@@ -161,7 +161,7 @@ def _remove_worktrees(home: Checkout, removed: list[str], kept: list[Kept]) -> N
 
 def _delete_branches(home: Checkout, removed: list[str], kept: list[Kept]) -> None:
     try:
-        tip = target_tip(home, find_target(home, read_settings(home.root)))
+        tip = target_tip(home, find_target(home, settings_in_force(home, is_person=True).settings))
     except LandlaneError:
         tip = ""
     refs = _list_refs(home, _BRANCHES)

@@ -19,7 +19,7 @@ _SIGNED_OUT = ("login", "log in", "api key", "sign in", "unauthorized", "authent
 
 def trouble_lines(repo: Repository, overview: Overview, now: int) -> list[str]:
     """Return each trouble as lines: what is wrong, what it cost, and the commands that end it."""
-    lines: list[str] = []
+    lines: list[str] = [f"! {repo.held.remark}"] if repo.held.remark else []
     if overview.moved_from:
         lines += [f"✗ This repository was moved here from {home_path(overview.moved_from)}."]
         lines += ["  Its git hooks and workspaces still name that place:", "    landlane doctor --fix"]

@@ -16,9 +16,9 @@ from landlane.app.store_place import POINTER, STORE_NAME, is_used
 from landlane.app.store_place import repository_id as known_repository_id
 from landlane.git.discovery import find_checkout
 from landlane.git.repository import GitRepository
+from landlane.git.target_settings import settings_in_force
 from landlane.platform.process import MachineProcesses
 from landlane.sessions.secrets import SecretFiles
-from landlane.settings.load import read_settings
 from landlane.testing.fake_clock import FakeClock
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def open_test_repository(
     checkout = find_checkout(str(repository))
     state = checkout.state_folder
     os.makedirs(state, exist_ok=True)
-    settings = settings or read_settings(checkout.root)
+    settings = settings or settings_in_force(checkout, is_person=True).settings
     known_id = known_repository_id(state, settings)
     if "://" in place and isinstance(clock, FakeClock):
         clock = clock.server

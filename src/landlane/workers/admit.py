@@ -13,6 +13,7 @@ from landlane.errors import LandlaneError, Malformed, RepositoryError
 from landlane.exec.sandboxed_run import search_path
 from landlane.git.run import run_in
 from landlane.git.target import find_base, find_target, target_tip
+from landlane.git.target_settings import not_committed
 from landlane.handoffs.transfer import open_handoff
 from landlane.landing.model import HELD, is_landing_id
 from landlane.landing.records import get_landing, get_queue
@@ -21,6 +22,7 @@ from landlane.patterns.pattern import alternatives_overlap
 from landlane.reviews.model import PERSON, UNDECIDED
 from landlane.reviews.records import reviews_in
 from landlane.roles.model import find_role
+from landlane.settings.model import FILE_NAME
 from landlane.state.slot_kinds import known_kinds
 from landlane.state.slots import count_in_use
 from landlane.tasks.lineage import held_in
@@ -58,9 +60,16 @@ def check_can_run(repo: Repository, tasks: list[Task], request: RunRequest) -> N
     Raises:
         Malformed: no task that is ready or blocked has a known agent.
         SettingsError: there are tasks whose changes have to land, and no checks are set.
-        RepositoryError: git has no committer identity, or the remote is unreachable or lacks commits.
+        RepositoryError: git has no committer identity, or the remote is unreachable or lacks commits, or the
+            settings are not on the target branch yet.
     """
     open_tasks = [task for task in tasks if task.state in (READY, BLOCKED)]
+    if repo.held.is_own:
+        raise RepositoryError(
+            not_committed(repo.held.branch),
+            code="SETTINGS_NOT_COMMITTED",
+            hint=f"git add {FILE_NAME} && git commit -m 'Set up Landlane' {FILE_NAME}",
+        )
     errors: list[Malformed] = []
     for task in open_tasks:
         try:

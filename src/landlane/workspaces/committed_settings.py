@@ -1,13 +1,12 @@
-"""Read the settings of a commit or of the main checkout."""
+"""Read the settings of a commit."""
 
 from __future__ import annotations
 
 import os
-import tomllib
 
 from landlane.errors import SettingsError
-from landlane.git.trial_merge import read_blob
-from landlane.settings.load import merge_documents, read_local, read_settings
+from landlane.git.read_target import parse_good, parse_settings_file, read_blobs
+from landlane.settings.load import merge_documents, read_local
 from landlane.settings.model import FILE_NAME, LOCAL_NAME, Settings
 from landlane.settings.readers import parse_settings
 
@@ -18,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def read_at(repo: Repository, tip: str) -> Settings:
-    """Return the settings of a commit, of the main checkout, or these if those are not valid."""
+    """Return the settings of a commit, or those that hold for the caller if it has none that can be used."""
     try:
-        return read_commit(repo.home, tip) or of_main_checkout(repo)
+        return read_good(repo.home, tip) or repo.settings
     except SettingsError:
         return repo.settings
 
@@ -33,25 +32,36 @@ def committed_at(home: Checkout, commit: str) -> Settings | None:
         return None
 
 
-def of_main_checkout(repo: Repository) -> Settings:
-    """Return the settings in the main checkout, which an agent cannot relax by editing its workspace."""
-    if repo.checkout.root == repo.home.root:
-        return repo.settings
-    return read_settings(repo.home.root, local=os.path.join(repo.state_folder, LOCAL_NAME))
-
-
 def read_commit(home: Checkout, commit: str) -> Settings | None:
-    """Read the settings of a commit; None when it has no settings file.
+    """Read the settings of a commit, with those of this clone over them; None when it has no settings file.
 
     Raises:
         SettingsError: they are not valid.
     """
-    content = read_blob(home, commit, FILE_NAME)
+    content = _content(home, commit)
+    return _overlaid(home, parse_settings_file(content)) if content is not None else None
+
+
+def read_good(home: Checkout, commit: str) -> Settings | None:
+    """Like `read_commit`, but return the last settings before it that are valid, if those in it are not.
+
+    Raises:
+        SettingsError: none of them is.
+    """
+    content = _content(home, commit)
     if content is None:
         return None
-    try:
-        document = tomllib.loads(content.decode())
-    except (ValueError, RecursionError) as error:
-        raise SettingsError(f"it is not valid TOML: {error}", code="SETTINGS_NOT_TOML") from error
+    document, trouble = parse_good(home, commit, content)
+    if trouble and not document:
+        raise SettingsError(trouble, code="SETTINGS_NOT_TOML")
+    return _overlaid(home, document)
+
+
+def _content(home: Checkout, commit: str) -> bytes | None:
+    found = read_blobs(home, commit, [FILE_NAME]).get(FILE_NAME) if commit else None
+    return found[1] if found is not None else None
+
+
+def _overlaid(home: Checkout, document: dict[str, object]) -> Settings:
     local = read_local(os.path.join(home.state_folder, LOCAL_NAME))
     return parse_settings(merge_documents(document, local))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from landlane.errors import NotAllowed, RepositoryError
-from landlane.git.run import try_git_output
 from landlane.git.target import commits_at, find_target
-from landlane.settings.load import read_settings
-from landlane.settings.model import FILE_NAME
+from landlane.workspaces.committed_settings import committed_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,21 +38,18 @@ def guarded_target(repo: Repository) -> TargetBranch | None:
     if target is None:
         return None
     known = commits_at(repo.home, [ref for ref in (target.remote_ref, target.ref) if ref])
-    tip = known.get(target.remote_ref, "") or known.get(target.ref, "")
-    if not tip or "checks" not in try_git_output(repo.home, "cat-file", "blob", f"{tip}:{FILE_NAME}"):
-        return None  # without parsing the TOML, which costs more than everything else here
-    from landlane.workspaces.committed_settings import committed_at  # noqa: PLC0415 - it reads TOML
-
-    found = committed_at(repo.home, tip)
+    tip = known.get(target.remote_ref, "") or known.get(target.ref, "")  # local commits are not on it yet
+    if tip == repo.held.tip:
+        found = repo.held.shared if repo.held.is_committed else None
+    else:
+        found = committed_at(repo.home, tip) if tip else None
     return target if found is not None and found.landing.checks is not None else None
 
 
 def likely_target(repo: Repository) -> TargetBranch | None:
-    """Return the branch that work lands on, by the settings of the main checkout, or None."""
-    is_main = repo.checkout.root == repo.home.root
-    settings = repo.settings if is_main else read_settings(repo.home.root)
+    """Return the branch that work lands on, or None."""
     try:
-        return find_target(repo.home, settings)
+        return find_target(repo.home, repo.settings)
     except RepositoryError:
         return None
 
