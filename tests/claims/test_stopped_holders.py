@@ -206,7 +206,7 @@ def test_a_sleeper_whose_session_is_over_is_refused_everywhere(
     (token,), _ = sleeper.ask("claim", PATH, "10s")["answer"]
     sleeper.ask("enter", BLOCK, "10s")
     sleeper.stop()
-    (repository / "landlane.toml").unlink()
+    commit_text(repository, "landlane.toml", "")
     successor = take_over(repository, PATH, BLOCK, after_ms=SESSION_MS)
     await_end_of_session(successor)
     new = successor.claims(PATH)[0].token
@@ -261,7 +261,7 @@ def test_commands_of_a_session_that_is_over_end_with_the_code_for_stale(
     session = sleeper.ask("credentials")["answer"]
     (token,), _ = sleeper.ask("claim", PATH, "10s")["answer"]
     sleeper.stop()
-    (repository / "landlane.toml").unlink()
+    commit_text(repository, "landlane.toml", "")
     successor = take_over(repository, PATH, after_ms=SESSION_MS)
     await_end_of_session(successor)
     new = successor.claims(PATH)[0].token

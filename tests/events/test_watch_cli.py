@@ -205,5 +205,5 @@ def test_bad_calls_and_settings_are_explained(shell: Shell) -> None:
     shell.run_error("BAD_DURATION", "notify", "--interval", "0")
     for line in ('webhook = "ftp://x"', 'webhook = "http://a:b@x/"', 'kinds = ["love"]', "tries = 0"):
         configure(shell, f"[notify]\n{line}\n")
-        answer = shell.run_json("notify", "--once", exit=2)
+        answer = shell.run_json("init", "--dry-run", exit=2)
         assert "notify." in answer["message"]

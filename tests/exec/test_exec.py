@@ -15,6 +15,7 @@ import rich
 
 from landlane.sandbox.model import BackendKind
 from tests.exec.support import ROOT, ExecTestbed
+from tests.support.git import commit_text
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.sandbox, pytest.mark.on_disk]
 
@@ -312,9 +313,8 @@ def test_the_command_ends_as_it_ends_and_says_so(testbed: ExecTestbed) -> None:
 
 def test_without_a_required_promise_nothing_is_begun(weak_testbed: ExecTestbed) -> None:
     testbed = weak_testbed
-    settings = testbed.repository / "landlane.toml"
-    told = settings.read_text()
-    settings.write_text(f'{told}[sandbox]\nrequired = ["files", "chmod"]\n')
+    told = (testbed.repository / "landlane.toml").read_text()
+    commit_text(testbed.repository, "landlane.toml", f'{told}[sandbox]\nrequired = ["files", "chmod"]\n')
     refused = testbed.shell.run_error("SANDBOX_MISSING", "exec", "--role", "code", "--", "true", exit=6)
     assert refused["missing"] == ["chmod"]
     assert "bubblewrap" in refused["hint"]
@@ -326,14 +326,16 @@ def test_without_a_required_promise_nothing_is_begun(weak_testbed: ExecTestbed) 
     (kernel,) = (one for one in doctor["checks"] if one["name"] == "sandbox")
     assert not kernel["ok"]
 
-    settings.write_text(f'{told}[sandbox]\nrequired = ["fils"]\n')
+    commit_text(testbed.repository, "landlane.toml", f'{told}[sandbox]\nrequired = ["fils"]\n')
     unknown = testbed.shell.run_error("UNKNOWN_PROMISE", "exec", "--role", "code", "--", "true")
     assert "files" in unknown["hint"]
     doctor = testbed.shell.run("doctor", "--json").json()
     (found,) = (one for one in doctor["checks"] if one["name"] == "settings")
     assert "'fils' is not a promise of the sandbox" in found["found"]
 
-    settings.write_text(f'{told}[sandbox]\nrequired = ["files", "signals", "tree"]\n')
+    commit_text(
+        testbed.repository, "landlane.toml", f'{told}[sandbox]\nrequired = ["files", "signals", "tree"]\n'
+    )
     assert testbed.execute("review", "true").exit == 0
 
 

@@ -495,8 +495,8 @@ def test_a_silent_listener_is_waited_for_no_longer_than_asked(tmp_path: Path) ->
 
 def test_entries_that_nobody_runs_are_run_once(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     testbed = CrashTestbed(repository)
-    settings = repository / "landlane.toml"
-    settings.write_text(settings.read_text().replace("resident = false", "resident = true"))
+    settings = (repository / "landlane.toml").read_text()
+    commit_text(repository, "landlane.toml", settings.replace("resident = false", "resident = true"))
     repo = open_repository(str(repository))
     testbed.submit(repo, "one", {"one.txt": "one"})
     started: list[object] = []

@@ -91,10 +91,13 @@ def test_every_misuse_says_what_to_do(shell: Shell) -> None:
     shell.run_error("BAD_GROUP", "usage", "--by", "moon", exit=2)
     shell.run_error("BAD_PERIOD", "stats", "--since", "soon", exit=2)
     shell.run_error("BAD_PERIOD", "stats", "--since", "2026-02-01", "--until", "2026-01-01", exit=2)
-    configure(shell, "[prices.gpt-4.1]\ninput = 1\noutput = 2\n")
-    assert "in quotes" in shell.run_error("SETTINGS_WRONG_TYPE", "usage", exit=2)["message"]
-    configure(shell, "[budgets]\nday = -1\n")
-    shell.run_error("SETTINGS_WRONG_TYPE", "usage", exit=2)
+    for text, said in (
+        ("[prices.gpt-4.1]\ninput = 1\noutput = 2\n", "in quotes"),
+        ("[budgets]\nday = -1\n", "day"),
+    ):
+        (shell.folder / "landlane.toml").write_text(text, encoding="utf-8")
+        error = shell.run_error("SETTINGS_WRONG_TYPE", "init", "--dry-run")
+        assert said in error["message"]
 
 
 def test_stats_tells_each_number_with_what_it_was_counted_from(shell: Shell) -> None:

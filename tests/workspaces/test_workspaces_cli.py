@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.git import git
+from tests.support.git import commit_text, git
 from tests.support.shell import wait_for_all
 from tests.support.snapshots import check_snapshot
 from tests.support.waiting import wait_until
@@ -416,7 +416,7 @@ def test_misplaced_changes_say_where_they_belong(shell: Shell) -> None:
 
 
 def test_a_task_over_its_budget_is_not_opened_and_says_so(shell: Shell) -> None:
-    (shell.folder / "landlane.toml").write_text("[budgets]\nday = 1.0\n", encoding="utf-8")
+    commit_text(shell.folder, "landlane.toml", "[budgets]\nday = 1.0\n")
     shell.run_json("task", "add", "Say it", "--path", "n", "--as", "lead")
     shell.run_json("usage", "add", "--cost", "1.4", "--as", "ann")
 
