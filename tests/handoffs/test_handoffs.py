@@ -343,6 +343,7 @@ def test_claims_kept_for_the_receiver_do_not_block_it_when_another_claim_does(pr
         hand(ann, take(ann).task.id)
     first = get_task(bob.repo, "T1")
     fields = {"title": first.title, "body": first.body, "priority": first.priority, "rank": 0}
+    fields |= {"labels": "[]", "next_action": ""}
     bob.repo.change(lambda tx: tx.run("task_edit", task="T1", paths='[["held/**","glob"]]', **fields))
     eve.take("held/a")
     assert take(bob).task.id == "T2"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-NEEDED = ("git", "sh", "cat", "env", "grep", "sleep", "mktemp", "rm", "dirname", "uname")
+NEEDED = ("make", "git", "sh", "cat", "env", "grep", "sleep", "mktemp", "rm", "dirname", "uname")
 
 
 def make_minimal_path(folder: Path) -> Path:

@@ -124,7 +124,7 @@ def test_t25_a_task_that_changes_nothing_is_parked_after_k_runs(project: Project
 @pytest.mark.parametrize("same", [True, False], ids=["same feedback", "new feedback each time"])
 def test_t26_five_steps_never_become_97_records(project: Project, same: bool) -> None:
     """Each failure gives birth to a new task instead of another attempt at the old one."""
-    ann = project.agent("ann", settings=LONG)
+    ann = project.agent("ann", settings=replace(LONG, retries=replace(LONG.retries, last="fail")))
     for number in range(5):
         add(ann, f"step {number}", max_attempts=1)
     refused: list[str] = []
@@ -258,9 +258,9 @@ def test_a_writer_and_a_reviewer_that_never_agree_stop_at_the_bound_with_all_fee
     project: Project,
 ) -> None:
     said = ["no tests", "bad name", "too slow", "too long", "and so on"]
-    assert never_agree(project, said) == ["retry", "retry", "retry", "abort"]
+    assert never_agree(project, said) == ["retry", "retry", "retry", "escalate"]
     task = get_task(project.repo(), "T1")
-    assert (task.state, task.failures) == ("dead", 4)
+    assert (task.state, task.failures) == ("waiting_for_person", 4)
     told = [lesson.why for lesson in lessons_of(project.repo(), "T1")]
     assert told == [f"reviewer: {words}" for words in said[:4]]
 
@@ -537,7 +537,7 @@ def test_the_question_in_the_inbox_can_be_answered_instead(
 
 
 def test_an_agent_may_try_a_dead_letter_again_but_not_beyond_the_lineages_budget(project: Project) -> None:
-    ann = project.agent("ann", settings=Settings(retries=RetrySettings(max_attempts=3)))
+    ann = project.agent("ann", settings=Settings(retries=RetrySettings(max_attempts=3, last="fail")))
     add(ann, "a", max_attempts=1)
     for word in ("x", "y", "z"):
         take(ann)
@@ -583,7 +583,7 @@ def test_dropping_a_stopped_task_withdraws_its_question(project: Project) -> Non
 
 
 def test_a_follow_up_gets_the_feedback_on_earlier_tasks(project: Project) -> None:
-    ann = project.agent("ann")
+    ann = project.agent("ann", settings=Settings(retries=RetrySettings(last="fail")))
     add(ann, "a", max_attempts=1)
     take(ann)
     ends(ann, "T1", "no such endpoint")

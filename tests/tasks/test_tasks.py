@@ -6,7 +6,7 @@ import pytest
 
 from landlane.errors import Malformed, NotAllowed, Stale
 from landlane.sessions import join as sessions
-from landlane.settings.model import SessionSettings, Settings
+from landlane.settings.model import RetrySettings, SessionSettings, Settings
 from landlane.tasks.add import Added, LooksAlike, add_task
 from landlane.tasks.change import block_task, drop_task, fail_task, retry_task, unblock_task
 from landlane.tasks.finish import add_dependency, report_done
@@ -22,6 +22,8 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.contract
 
 HOUR = 60 * MINUTE
+
+FAIL = Settings(retries=RetrySettings(last="fail"))  # no person is asked after the last attempt
 
 
 # ------------------------------------------------------------------------------------------- adding
@@ -93,7 +95,7 @@ def test_forcing_a_lookalike_keeps_the_link_on_both(project: Project) -> None:
 
 
 def test_a_finished_task_is_not_a_duplicate_but_a_dead_one_is(project: Project) -> None:
-    ann = project.agent("ann")
+    ann = project.agent("ann", settings=FAIL)
     add(ann, "Parse dates")
     finish_task(ann, take(ann).task.id)
     assert isinstance(try_to_add(ann, "Parse dates"), Added)
@@ -352,7 +354,7 @@ def test_a_session_that_is_over_takes_nothing(project: Project) -> None:
 
 
 def test_a_failed_attempt_returns_with_its_lesson_until_none_is_left(project: Project) -> None:
-    ann, bob = project.agent("ann"), project.agent("bob")
+    ann, bob = project.agent("ann", settings=FAIL), project.agent("bob", settings=FAIL)
     add(ann, "a", paths=["src/a.py"], max_attempts=2)
     take(ann)
     returned = fail_task(ann.repo, ann.session, "T1", "the API has no such endpoint")

@@ -34,6 +34,7 @@ FIELDS = {
     ),
     *("failures", "lapses", "max_attempts", "lineage", "branch", "head", "check", "output", "key", "labels"),
     *("why", "next_action", "result", "created", "taken", "tries", "waits_for"),
+    *("assigned_to", "fixes_target"),
 }
 
 
@@ -94,6 +95,7 @@ def test_a_task_from_its_beginning_to_its_end(shell: Shell) -> None:
 
 
 def test_a_failed_task_passes_its_lesson_to_the_next_owner(shell: Shell) -> None:
+    shell.run_json("config", "set", "retries.last", "fail")
     shell.run_json("task", "add", "Parse dates", "--max-attempts", "2")
     shell.run_json("next", "--as", "ann")
     shell.git("branch", "landlane/T1-1/work")

@@ -79,23 +79,23 @@ def test_feedback_repeats_no_line_and_names_files_as_in_the_checkout(scripts: Wo
         scripts, 'echo "$PWD/a.md: no such endpoint" >&2; exit 4', "--path", "a.md", "--max-attempts", "1"
     )
 
-    answer = scripts.run("--", "./do.sh", exit=1)
+    answer = scripts.run("--", "./do.sh", exit=7)
 
-    (failed,) = answer["summary"]["failed"]
-    assert (failed["task"], failed["why"]) == (
+    (asked,) = answer["summary"]["waiting_for_person"]
+    assert (asked["task"], asked["question"]) == (
         task,
-        "its only attempt failed: exit 4: a.md: no such endpoint",
+        "its only attempt failed: exit 4: a.md: no such endpoint: retry?",
     )
 
 
 def test_exit_0_without_a_change_has_failed(scripts: WorkerTestbed) -> None:
     task = add(scripts, "true", "--path", "a.md", "--max-attempts", "1")
 
-    answer = scripts.run("--", "./do.sh", exit=1)
+    answer = scripts.run("--", "./do.sh", exit=7)
 
-    why = "its only attempt failed: it reported success but changed no file"
-    (failed,) = answer["summary"]["failed"]
-    assert (failed["task"], failed["title"], failed["why"]) == (task, "Do it", why)
+    question = "its only attempt failed: it reported success but changed no file: retry?"
+    (asked,) = answer["summary"]["waiting_for_person"]
+    assert (asked["task"], asked["title"], asked["question"]) == (task, "Do it", question)
 
 
 def test_a_deleted_file_and_an_ignored_output_are_returned(scripts: WorkerTestbed) -> None:
@@ -131,6 +131,46 @@ def test_a_silent_script_is_stopped_and_a_busy_one_is_not(repository: Path) -> N
     assert works.task(busy)["attempt"] == 1
     assert "no output for 3 s" in str(works.shell.run_json("task", "show", task))
     works.check_clean()
+
+
+@pytest.mark.slow
+def test_a_hang_twice_asks_a_person_after_the_second_attempt(repository: Path) -> None:
+    (repository / "do.sh").write_text(OBEY)
+    more = '[agents.do]\ncommand = ["sh", "do.sh"]\nheartbeat = "1s"\n[retries]\nbackoff = "100ms"\n'
+    works = WorkerTestbed(repository, more=more)
+    task = add(works, "sleep 1000", "--path", "a.md", "--max-attempts", "5")
+
+    ended = works.shell.run("run", "--agent", "do", limit_seconds=LIMIT_SECONDS)
+
+    assert (ended.exit, works.task(task)["attempt"]) == (7, 2)
+    assert f"! {task} Do it" in ended.out
+    assert "landlane inbox G1" in ended.out
+    assert "✗" not in ended.out
+    assert works.shell.run_text("inbox", "G1").count("no output for 1 s") >= 2, "the whole history"
+
+
+@pytest.mark.slow
+def test_a_committing_worker_on_a_task_without_paths_claims_what_it_changes(works: WorkerTestbed) -> None:
+    task = works.add("Write it", script={"write": {"new/a.txt": "x\n"}})
+
+    works.run()
+
+    assert works.states()[task] == "done"
+    assert works.text("new/a.txt") == "x"
+
+
+@pytest.mark.slow
+def test_a_task_for_another_agent_or_a_person_is_not_started(works: WorkerTestbed) -> None:
+    mine = works.add("Mine", "a.txt", script={"write": {"a.txt": "x\n"}}, assign="scripted")
+    anns = works.add("Ann's", "b.txt", script={"write": {"b.txt": "x\n"}}, assign="ann")
+    pats = works.add("Pat's", "c.txt", script={"write": {"c.txt": "x\n"}}, assign="person:pat")
+    asked = works.add("Asked", "d.txt", script={"write": {"d.txt": "x\n"}}, gate="Is that wanted?")
+
+    answer = works.run(exit=7)
+
+    assert works.states() == {mine: "done", anns: "ready", pats: "ready", asked: "waiting_for_person"}
+    waiting = {one["task"] for one in answer["summary"]["waiting_for_person"]}
+    assert waiting == {pats, asked}
 
 
 def test_a_command_and_an_agent_together_are_refused(works: WorkerTestbed) -> None:

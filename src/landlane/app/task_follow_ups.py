@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.fanout.join import settle_fan, settle_fans
-from landlane.gates.decide import withdraw_task_gates
+from landlane.gates.decide import expire_retry_gates, withdraw_task_gates
 from landlane.gates.open import open_gate_in
 from landlane.handoffs import transfer as handoffs
 from landlane.reviews.close import settle_review, settle_reviews
@@ -35,6 +35,8 @@ class TaskFollowUps:
             settle_fans(repo)
         if "review" in nouns:
             settle_reviews(repo)
+        if "gate" in nouns:
+            expire_retry_gates(repo)
 
     def leave_waiting(self, tx: Transaction, task: Task) -> None:
         withdraw_task_gates(tx, task)

@@ -9,7 +9,7 @@ from landlane.handoffs.transfer import waiting_in
 from landlane.landing.records import read_landings
 from landlane.reviews.model import DECIDING, PERSON, UNDECIDED
 from landlane.reviews.records import reviews_in
-from landlane.tasks.model import ANYBODY, FINISHED, Wait, WaitKind
+from landlane.tasks.model import ANYBODY, FINISHED, Wait, WaitKind, is_for_person
 from landlane.values import replace, value
 
 TYPE_CHECKING = False
@@ -34,8 +34,15 @@ class TaskWaits:
                 found.setdefault(task_id, []).append(wait)
         now = repo.store.wall_of(snapshot.now)
         for handoff in waiting_in(snapshot):
-            if handoff.to != ANYBODY and handoff.until > now:
-                wait = Wait(kind=WaitKind.HANDOFF, id=handoff.id, holder=handoff.to, until=handoff.until)
+            needs_person = is_for_person(handoff.to)
+            if needs_person or (handoff.to != ANYBODY and handoff.until > now):
+                wait = Wait(
+                    kind=WaitKind.HANDOFF,
+                    id=handoff.id,
+                    holder=handoff.to,
+                    until=0 if needs_person else handoff.until,
+                    needs_person=needs_person,
+                )
                 found.setdefault(handoff.task, []).append(wait)
         return {task_id: waits for task_id, waits in found.items() if task_id in tasks}
 

@@ -20,6 +20,7 @@ from landlane.handoffs.send import collect_and_send, send_handoff
 from landlane.handoffs.text import field_rows, sent_text, state_text
 from landlane.handoffs.to_json import handoff_json
 from landlane.inbox.decisions import note_answered
+from landlane.tasks.model import is_for_person
 from landlane.tasks.records import get_task, list_tasks
 from landlane.tasks.to_json import task_json
 from landlane.text import home_path
@@ -76,7 +77,9 @@ def send(
     found = get_task(repo, task)
     item = task_json(found, repo.store)
     lines = [f"✓ {sent_text(sent, found.title)}"]
-    if sent.until > sent.sent_at:
+    if is_for_person(sent.to):
+        lines.append(f"  It waits in the inbox: landlane inbox {sent.id}")
+    elif sent.until > sent.sent_at:
         wait = exact_duration(sent.until - sent.sent_at)
         lines.append(f"  Open to anyone if {sent.to} has not accepted in {wait}.")
     lines += [f"  ! not collected: {text}" for text in sent.taken.get("unknown", ())]

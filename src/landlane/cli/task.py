@@ -18,6 +18,7 @@ from landlane.tasks.finish import add_dependency
 from landlane.tasks.import_checklist import import_checklist
 from landlane.tasks.lineage import lineage_of
 from landlane.tasks.model import (
+    ANYBODY,
     BLOCKED,
     DEAD,
     FAILED,
@@ -27,6 +28,8 @@ from landlane.tasks.model import (
     WAITING,
     NewTask,
     TaskState,
+    assign_labels,
+    check_assignee,
     check_reason,
 )
 from landlane.tasks.records import get_task, list_tasks, task_paths
@@ -72,11 +75,13 @@ def add(
     reviewer: tuple[str, ...],
     decider: str,
     next: str,
+    assign: str,
+    gate: str,
     fixes_target: bool,
     force: bool,
 ) -> int:
     """Add a task, or show similar tasks."""
-    labels = (*label, *((FIXES_TARGET,) if fixes_target else ()))
+    labels = assign_labels((*label, *((FIXES_TARGET,) if fixes_target else ())), read_assignee(assign))
     new = NewTask(
         title=title,
         body=read_file(body, "--body", LONGEST_BODY),
@@ -92,6 +97,7 @@ def add(
         labels=(*labels, *review_labels(read_number(review, "--review") or 0, reviewer, decider)),
         parent=parent,
         next_action=next,
+        gate=gate,
     )
     repo = call.repo
     outcome = add_task(repo, call.session(), new, force=force)
@@ -103,6 +109,11 @@ def add(
     text = f"✓ {word} {task['id']} {task['title']} ({_new_state(outcome.task)})"
     answer = {"ok": True, "task": task, "similar": similar, "new": outcome.is_new}
     return call.terminal.answer(answer, in_one_line(text), quiet=task["id"])
+
+
+def read_assignee(text: str) -> str:
+    """Return the assignee that a person names; empty for `anybody`."""
+    return "" if text in ("", ANYBODY) else check_assignee(text)
 
 
 def _new_state(task: Task) -> str:
@@ -118,10 +129,18 @@ def _read_priority(text: str) -> int | None:
 
 
 def edit(
-    call: CommandCall, task: str, title: str, body: str, path: tuple[str, ...], priority: str, force: bool
+    call: CommandCall,
+    task: str,
+    title: str,
+    body: str,
+    path: tuple[str, ...],
+    priority: str,
+    assign: str,
+    next: str,
+    force: bool,
 ) -> int:
     """Change a task, or show similar tasks."""
-    if not (title or body or path or priority):
+    if not (title or body or path or priority or assign or next):
         raise Malformed(
             "task edit needs something to change",
             code="BAD_CALL",
@@ -132,11 +151,14 @@ def edit(
         body=read_file(body, "--body", LONGEST_BODY) if body else None,
         priority=_read_priority(priority),
         paths=path or None,
+        assignee=read_assignee(assign) if assign else None,
+        next_action=next or None,
     )
     outcome = edit_task(call.repo, call.session(), task, edit, force=force)
     if isinstance(outcome, LooksAlike):
         return _refuse_similar(call, outcome.similar)
     fields = {"title": title, "description": body, "paths": path, "priority": priority}
+    fields |= {"assignee": assign, "next step": next}
     changed = join_words([name for name, given in fields.items() if given])
     return answer_task(call, outcome.task, f"changed {changed} of {outcome.task.id} {outcome.task.title}")
 

@@ -7,6 +7,7 @@ if it can work without a person.
 from __future__ import annotations
 
 from landlane.errors import Malformed
+from landlane.settings.model import CLIENT_NAMES
 from landlane.text import nearest_word
 from landlane.values import value
 
@@ -142,6 +143,7 @@ _ROWS = (
 )
 
 CLIENTS = {client.name: client for client in _ROWS}
+assert tuple(CLIENTS) == CLIENT_NAMES  # the settings are checked against these names
 HOOK_CLIENTS = tuple(client.name for client in _ROWS if client.has_hooks)
 WORKER_CLIENTS = tuple(client.name for client in _ROWS if client.is_worker)
 # The clients that can be started with the permissions of a role.

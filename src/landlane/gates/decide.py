@@ -7,7 +7,7 @@ from landlane.errors import NotAllowed, Stale
 from landlane.gates.model import APPROVED, REJECTED, WAITING, WITHDRAWN, Gate, GateState, digest_in
 from landlane.gates.open import sessions_spoken_for
 from landlane.gates.pause_task import RESUMABLE, find_living_owner
-from landlane.gates.records import NOUN, find_gate, gates_of_task, unknown_gate
+from landlane.gates.records import NOUN, find_gate, gates_of_task, read_gates, unknown_gate
 from landlane.roles.require_person import check_person
 from landlane.sessions.leases import find_live_session, require_live
 from landlane.sessions.notices import add_notice
@@ -17,6 +17,7 @@ from landlane.tasks.lineage import renew_in
 from landlane.tasks.model import ACTIVE, DEAD, READY, Task, TaskState, check_reason
 from landlane.tasks.model import WAITING as TASK_WAITING
 from landlane.tasks.records import actor_of, move_task
+from landlane.units import exact_duration
 from landlane.values import as_dict
 
 TYPE_CHECKING = False
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.interface import Transaction
+
+_LANDLANE = "landlane"  # answers when a person did not in time
 
 
 def answer_gate(
@@ -83,6 +86,27 @@ def withdraw_gate(repo: Repository, session: Session, gate_id: str, why: str = "
     return repo.change(work)
 
 
+def expire_retry_gates(repo: Repository) -> list[Gate]:
+    """Let the tasks fail for good whose question after the last attempt had no answer in time."""
+    limit_ms = repo.settings.retries.answer_ms
+    if limit_ms is None:
+        return []
+    now = repo.store.wall_of(repo.store.view(lambda snapshot: snapshot.now))
+
+    def work(tx: Transaction, gate_id: str) -> Gate | None:
+        gate = find_gate(tx, gate_id)
+        if gate is None or gate.state != WAITING:
+            return None  # answered meanwhile
+        gate = _lock_gate(tx, gate_id, REJECTED)
+        why = f"no answer within {exact_duration(limit_ms)}"
+        return _close_gate(tx, repo, gate, REJECTED, None, why)
+
+    waiting = repo.store.view(read_gates)
+    due = [gate.id for gate in waiting if gate.about.get("retries") and now - gate.asked_at >= limit_ms]
+    closed = [repo.change(lambda tx, gate_id=gate_id: work(tx, gate_id)) for gate_id in due]
+    return [gate for gate in closed if gate is not None]
+
+
 def withdraw_task_gates(tx: Transaction, task: Task) -> None:
     """Withdraw the gates of a task that goes on without an answer, and release the claims that they hold."""
     for gate in gates_of_task(tx, task.id, WAITING):
@@ -108,9 +132,12 @@ def _lock_gate(tx: Transaction, gate_id: str, state: GateState) -> Gate:
 
 
 def _close_gate(
-    tx: Transaction, repo: Repository, gate: Gate, state: GateState, by: Session, why: str
+    tx: Transaction, repo: Repository, gate: Gate, state: GateState, by: Session | None, why: str
 ) -> Gate:
-    """Write the answer, return the claims, resume the task and notify the session that asked."""
+    """Write the answer, return the claims, resume the task and notify the session that asked.
+
+    Without `by` no person answered in time.
+    """
     row = tx.one("task_lock", task=gate.task) if gate.task else None
     task = Task.from_row(row) if row is not None else None
     has_other_gates = any(
@@ -122,7 +149,7 @@ def _close_gate(
     closed = gate.become(
         state,
         answered_at=repo.store.wall_of(tx.now),
-        answered_by=by.agent,
+        answered_by=by.agent if by is not None else _LANDLANE,
         answer=why.strip(),
         is_resumed=owner is not None,
     )
@@ -134,8 +161,9 @@ def _close_gate(
     if task is not None:
         _resume_task(tx, task, closed, owner, by)
     asker = owner or (find_live_session(tx, gate.session) if gate.session else None)
-    if by.id != gate.session and asker is not None:
-        workers = [worker for worker in list_worker_sessions(tx, asker.id) if worker.id != by.id]
+    by_id = by.id if by is not None else ""
+    if by_id != gate.session and asker is not None:
+        workers = [worker for worker in list_worker_sessions(tx, asker.id) if worker.id != by_id]
         for session in (asker, *workers):
             add_notice(tx, session.id, _answer_text(closed))
     tx.has_freed = True
@@ -147,7 +175,7 @@ def _answer_text(gate: Gate) -> str:
     return f"{gate.id} ({gate.kind}) was {gate.state} by {gate.answered_by}{said}. It was asked: {gate.why}"
 
 
-def _resume_task(tx: Transaction, task: Task, gate: Gate, owner: Session | None, by: Session) -> None:
+def _resume_task(tx: Transaction, task: Task, gate: Gate, owner: Session | None, by: Session | None) -> None:
     state = READY
     if owner is not None:
         state = TaskState(gate.before) if gate.before in RESUMABLE else ACTIVE

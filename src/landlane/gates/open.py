@@ -23,8 +23,8 @@ from landlane.gates.pause_task import pause_reason, pause_task
 from landlane.gates.records import NOUN, gates_of_task, read_gates
 from landlane.sessions.leases import find_ancestors, require_live
 from landlane.store import records
-from landlane.tasks.model import Task
-from landlane.tasks.records import actor_of, require_owner
+from landlane.tasks.model import BLOCKED, READY, Task
+from landlane.tasks.records import actor_of, lock_task, require_owner
 from landlane.values import as_dict
 
 TYPE_CHECKING = False
@@ -73,7 +73,9 @@ def open_task_gate(
                     hint=f"to ask something else, withdraw it first: landlane gate withdraw {gate.id}",
                     gate=gate.id,
                 )
-        task = require_owner(tx, me, task_id, allow_worker=True)
+        waiting = lock_task(tx, task_id)
+        is_untaken = waiting.state in (READY, BLOCKED) and not me.role  # before any agent takes it
+        task = waiting if is_untaken else require_owner(tx, me, task_id, allow_worker=True)
         return open_gate_in(
             tx, repo, me, task=task, kind=kind, why=why, about=stored, risk=risk, evidence=evidence
         )

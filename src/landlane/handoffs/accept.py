@@ -17,7 +17,7 @@ from landlane.roles.model import forbidden
 from landlane.sessions.leases import find_session, require_live
 from landlane.sessions.notices import add_notice
 from landlane.store import records
-from landlane.tasks.model import IN_PROGRESS, LONGEST_LINE, READY, check_reason
+from landlane.tasks.model import IN_PROGRESS, LONGEST_LINE, READY, check_reason, is_for_person
 from landlane.tasks.records import actor_of, lock_task, with_dependencies
 from landlane.values import as_dict, value
 
@@ -169,12 +169,15 @@ def _check_receiver(tx: Transaction, repo: Repository, me: Session, task: Task, 
             state=task.state,
         )
     now = repo.store.wall_of(tx.now)
-    if me.is_person or now >= handoff.until or is_addressed(handoff, me.agent, me.role):
+    is_open = now >= handoff.until and not is_for_person(handoff.to)
+    if me.is_person or is_open or is_addressed(handoff, me.agent, me.role):
         return
     raise Held(
         f"{handoff.id} hands {task.id} to {handoff.to}, not to {me.agent}",
         code="HANDOFF_NOT_YOURS",
-        hint=f"take other work: landlane next; it is open to anyone if {handoff.to} does not accept it",
+        hint="take other work: landlane next"
+        if is_for_person(handoff.to)
+        else f"take other work: landlane next; it is open to anyone if {handoff.to} does not accept it",
         holder=handoff.to,
         until=rfc3339(handoff.until),
         task=task.id,

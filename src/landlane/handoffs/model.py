@@ -13,7 +13,7 @@ from enum import StrEnum
 from landlane.errors import Malformed, NotAllowed
 from landlane.ids import digest
 from landlane.sessions.model import check_agent_name
-from landlane.tasks.model import ANYBODY
+from landlane.tasks.model import ANYBODY, PERSON, is_for_person
 from landlane.text import check_label, check_text
 from landlane.values import replace, value
 
@@ -183,10 +183,12 @@ def check_receiver(to: str) -> str:
         raise Malformed(
             "a handoff needs a receiver",
             code="NO_RECEIVER",
-            hint=f"--to NAME, --to {_ROLE}NAME, or --to {ANYBODY}",
+            hint=f"--to NAME, --to {_ROLE}NAME, --to {PERSON}:NAME, or --to {ANYBODY}",
         )
     if to.startswith(_ROLE):
         check_label(to.removeprefix(_ROLE), "role")
+    elif is_for_person(to):
+        check_label(to.partition(":")[2] or PERSON, "person")
     else:
         check_agent_name(to)
     return to
@@ -328,8 +330,8 @@ def is_addressed(handoff: Handoff, agent: str, role: str) -> bool:
 
 def may_take(handoff: Handoff, agent: str, role: str, now: int) -> bool:
     """Return whether `next` may offer the task to this agent now."""
-    if handoff.declined.get(agent, 0) > now:
-        return False
+    if handoff.declined.get(agent, 0) > now or is_for_person(handoff.to):
+        return False  # what is for a person is accepted in the inbox, and never offered to an agent
     return now >= handoff.until or is_addressed(handoff, agent, role)
 
 

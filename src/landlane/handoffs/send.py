@@ -148,7 +148,7 @@ def _send(
     summary = summary_of(handoff)
     is_for_any = handoff.to == ANYBODY
     why = summary if is_for_any else f"handed to {handoff.to} ({handoff.id}): {summary}"[:LONGEST_LINE]
-    move_task(tx, task, READY, why=why, ready_at=tx.now)
+    move_task(tx, task, READY, why=why, ready_at=tx.now, next_action=handoff.next or None)
     facts = {"task": task.id, "why": why, "attempt": task.attempt, "state": READY, "handed": True}
     tx.record("task.returned", *actor_of(me), facts)
     records.put(tx, NOUN, as_dict(handoff), "sent", me, task=task.id)

@@ -11,7 +11,7 @@ from landlane.landing.model import HELD, NEW_CHECKS, gated_path
 from landlane.landing.records import read_landings
 from landlane.reviews.model import PERSON, UNDECIDED
 from landlane.reviews.records import reviews_in
-from landlane.tasks.model import DEAD, FAILED
+from landlane.tasks.model import DEAD, FAILED, is_for_person
 from landlane.tasks.records import list_tasks, task_history
 from landlane.values import value
 
@@ -75,7 +75,8 @@ def find_waiting(repo: Repository, person: str = "") -> Waiting:
 
 
 def _is_for_person(handoff: Handoff, person: str) -> bool:
-    return handoff.to in {PERSON, person} - {""} and person not in handoff.declined
+    is_named = is_for_person(handoff.to) or handoff.to == (person or PERSON)
+    return is_named and person not in handoff.declined
 
 
 def _asks_person(review: Review, person: str) -> bool:

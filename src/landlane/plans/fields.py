@@ -120,6 +120,8 @@ FIELDS: dict[str, tuple[str, Callable[[object, str, int], Any]]] = {
     "reviewers": ("reviewers", _read_texts),
     "decider": ("decider", _read_text),
     "contract": ("is_contract", _read_switch),
+    "assign": ("assign", _read_text),
+    "gate": ("gate", _read_text),
     "fixes-target": ("fixes_target", _read_switch),
 }
 

@@ -10,7 +10,7 @@ from landlane.clients.model import CLIENTS
 from landlane.errors import Malformed
 from landlane.ids import digest
 from landlane.reviews.model import review_labels
-from landlane.tasks.model import FIXES_TARGET, LONGEST_TITLE, NewTask
+from landlane.tasks.model import FIXES_TARGET, LONGEST_TITLE, NewTask, assign_labels, check_assignee
 from landlane.values import replace, value
 
 TYPE_CHECKING = False
@@ -52,6 +52,8 @@ class PlanTask:
     reviewers: tuple[str, ...] = ()
     decider: str = ""
     is_contract: bool = False  # must land before all tasks that are not contracts
+    assign: str = ""  # the agent or person that it is for
+    gate: str = ""  # what a person is asked before any agent takes it
     fixes_target: bool = False  # it repairs the target branch: it starts while that fails its checks
     is_ticked: bool = False
 
@@ -111,7 +113,8 @@ def new_task(task: PlanTask, key: str, *, after: tuple[str, ...] = ()) -> NewTas
         check=task.check,
         output=task.output,
         key=key,
-        labels=tuple(dict.fromkeys(labels)),
+        labels=assign_labels(tuple(dict.fromkeys(labels)), task.assign and check_assignee(task.assign)),
+        gate=task.gate,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
 
 
 _MOST_READ = 1_000_000
+_MOST_FOLDERS = 2000  # that are searched for tests
+_DEEPEST = 6
+_NOT_OURS = frozenset({"node_modules", "venv", "env", "build", "dist", "site-packages", "__pycache__"})
 
 _NPM_LOCKS = (("pnpm-lock.yaml", "pnpm test"), ("yarn.lock", "yarn test"), ("bun.lock", "bun run test"))
 
@@ -18,10 +22,15 @@ _NO_TESTS = "no test specified"  # the script that `npm init` writes
 
 
 def find_test_command(root: str) -> tuple[str, str]:
-    """Return the command that tests a project, and the file that shows it; both are empty if none does."""
+    """Return the command that tests a project, and the file that shows it; both are empty if none does.
+
+    Only a command whose program is there is returned.
+    """
     for file, find_command in _FILES:
         if os.path.isfile(os.path.join(root, file)) and (command := find_command(root, file)):
-            return command, file
+            program = command.split()[0]
+            if shutil.which(os.path.join(root, program) if os.sep in program else program):
+                return command, file
     return "", ""
 
 
@@ -59,18 +68,31 @@ def _with_script(root: str, file: str) -> str:
 
 def _with_pytest(root: str, file: str) -> str:
     uses_pytest = file == "pytest.ini" or "pytest" in _read(root, file)
-    return "python3 -m pytest" if uses_pytest and _has_tests(root) else ""
+    return _pytest_command() if uses_pytest and _has_tests(root) else ""
+
+
+def _pytest_command() -> str:
+    """Return how pytest is started on this machine; empty if it is not installed."""
+    python, pytest = shutil.which("python3"), shutil.which("pytest")
+    if python and os.path.exists(os.path.join(os.path.dirname(python), "pytest")):
+        return "python3 -m pytest"
+    return "pytest" if pytest else ""
 
 
 def _has_tests(root: str) -> bool:
-    for folder in ("tests", "test", "."):
-        try:
-            names = os.listdir(os.path.join(root, folder))
-        except OSError:
-            continue
-        if any(name.startswith("test_") and name.endswith(".py") for name in names):
+    """Return whether there are files with tests, at the root or in nested folders."""
+    for looked, (folder, names, files) in enumerate(os.walk(root)):
+        if any(_is_test_file(name) for name in files):
             return True
+        depth = os.path.relpath(folder, root).count(os.sep) + (folder != root)
+        if looked > _MOST_FOLDERS or depth >= _DEEPEST:
+            names.clear()
+        names[:] = [name for name in sorted(names) if name not in _NOT_OURS and not name.startswith(".")]
     return False
+
+
+def _is_test_file(name: str) -> bool:
+    return name.endswith(".py") and (name.startswith("test_") or name.endswith("_test.py"))
 
 
 def _always(command: str) -> Callable[[str, str], str]:

@@ -36,6 +36,9 @@ BUILT_IN_ROLES = (
     *("explore", "document", "refactor", "security", "research", "release"),
 )
 
+# The coding clients that agents may name.
+CLIENT_NAMES = ("claude", "codex", "gemini", "qwen", "copilot", "opencode", "cursor", "aider", "gptme")
+
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
 
 
@@ -268,6 +271,15 @@ class RetrySettings(Section):
     """Limits on failing attempts; a task counts with its children and follow-ups."""
 
     max_attempts: int = key(10, "number", "failed attempts before a person is asked")
+    last: str = key(
+        "ask",
+        "one of",
+        "after the last attempt of a task: `ask` a person, or let it `fail` for good",
+        ("ask", "fail"),
+    )
+    answer_ms: int | None = key(
+        None, "duration", "how long that question waits before the task fails for good; default: forever"
+    )
     max_tasks: int = key(60, "number", "children and follow-ups of one task")
     max_time_ms: int = key(24 * _HOUR, "duration", "how long failing attempts may take together")
     max_cost_micros: int | None = key(None, "US dollars", "what failing attempts may cost together")

@@ -11,6 +11,7 @@ from landlane.errors import Malformed, SettingsError
 from landlane.ids import is_uuid
 from landlane.settings.model import (
     BUILT_IN_ROLES,
+    CLIENT_NAMES,
     FILE_NAME,
     HANDOFF_KEYS,
     PATH_WORDS,
@@ -65,6 +66,7 @@ def read_plain(document: dict[str, Any]) -> Plain:
     """Return the plain form of the settings in a parsed document; raises as `parse_settings` does."""
     plain = _read_section(Settings, document, "")
     _check_roles(plain)
+    _check_agent_names(plain)
     return plain
 
 
@@ -164,9 +166,29 @@ def _check_roles(plain: Plain) -> None:
         if base and base not in known:
             raise unknown(base, known, f"roles.{name}.like: {base}")
         known.append(name)
-    wanted = plain.get("landing", {}).get("integrate", {}).get("role", "")
-    if wanted and wanted not in known:
-        raise unknown(wanted, known, f"landing.integrate.role: {wanted}")
+    integrate: Plain = plain.get("landing", {}).get("integrate") or {}
+    run: Plain = plain.get("run", {})
+    wanted: dict[str, str] = {
+        "landing.integrate.role": integrate.get("role", ""),
+        "run.role": run.get("role", ""),
+    }
+    wanted |= {f"agents.{name}.role": agent.get("role") for name, agent in plain.get("agents", {}).items()}
+    for where, role in wanted.items():
+        if role and role not in known:
+            raise unknown(role, known, f"{where}: {role}")
+
+
+def _check_agent_names(plain: Plain) -> None:
+    """Refuse coding clients and agents that are not known."""
+    agents = plain.get("agents", {})
+    for name, agent in agents.items():
+        client = agent.get("client", "")
+        if client and client not in CLIENT_NAMES:
+            raise unknown(client, CLIENT_NAMES, f"agents.{name}.client: {client}")
+    named = plain.get("run", {}).get("agent", "")
+    known = [*agents, *CLIENT_NAMES]
+    if named and named not in known:
+        raise unknown(named, known, f"run.agent: {named}")
 
 
 _CHECKS: dict[type[Section], Callable[[Plain, str, Plain], None]] = {

@@ -9,6 +9,7 @@ from landlane.patterns.pattern import alternatives_overlap
 from landlane.roles.enforce import check_known
 from landlane.roles.model import role_or_read_only
 from landlane.tasks.duplicates import DuplicateCandidate, compare_with, most_similar, signs_of
+from landlane.tasks.extensions import installed
 from landlane.tasks.lineage import check_room
 from landlane.tasks.model import (
     BLOCKED,
@@ -17,6 +18,7 @@ from landlane.tasks.model import (
     FINAL,
     READY,
     NewTask,
+    assign_labels,
     check_new_task,
     rank_of,
     required_evidence,
@@ -37,6 +39,7 @@ from landlane.values import as_dict, replace, value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from landlane.patterns.pattern import Pattern
     from landlane.repository import Repository
@@ -68,6 +71,8 @@ class TaskEdit:
     body: str | None = None
     priority: int | None = None
     paths: tuple[str, ...] | None = None
+    assignee: str | None = None  # empty: anybody
+    next_action: str | None = None
 
 
 @value
@@ -155,7 +160,12 @@ def add_task_in(
         "similar": [[other.task, other.reason] for other in similar],
     }
     del facts["parent"]
+    del facts["gate"]
     tx.record("task.added", *actor_of(author), facts)
+    if new.gate:
+        installed().follow_ups.ask_person(
+            tx, repo, lock_task(tx, task_id), new.gate, about={}, evidence={"title": new.title}
+        )
     tx.has_freed = tx.has_freed or not waits_for
     task = read_task(tx, task_id)
     return Added(task=with_dependencies(tx, task) if new.after else task, similar=similar, is_new=True)
@@ -182,14 +192,19 @@ def edit_task(
         similar = tuple(other for other in alike if other.task != task_id)
         if similar and not force and (patterns is not None or changed.title != task.title):
             return LooksAlike(similar=similar)
-        facts = {"title": changed.title, "body": changed.body, "priority": changed.priority}
+        facts: dict[str, Any] = {"title": changed.title, "body": changed.body, "priority": changed.priority}
+        labels = task.labels if edit.assignee is None else assign_labels(task.labels, edit.assignee)
+        next_action = task.next_action if edit.next_action is None else edit.next_action
+        facts |= {"labels": json.dumps(labels, ensure_ascii=False), "next_action": next_action}
         paths = [[pattern.text, pattern.kind] for pattern in declared]
         stored = json.dumps(paths, ensure_ascii=False)
         rank = task.rank + rank_of(0, changed.priority) - rank_of(0, task.priority)
         delete_signs(tx, repo, task)
         tx.run("task_edit", task=task_id, paths=stored, rank=rank, **facts)
         _write_signs(tx, task_id, signs, similar)
-        tx.record("task.edited", *actor_of(author), {"task": task_id, **facts, "paths": paths})
+        edited = {"task": task_id, **facts, "labels": list(labels), "paths": paths}
+        tx.record("task.edited", *actor_of(author), edited)
+        tx.has_freed = True  # another agent may take it now
         return Added(task=with_dependencies(tx, lock_task(tx, task_id)), similar=similar, is_new=False)
 
     return repo.change(work, areas=ADD_LOCK)

@@ -197,6 +197,10 @@ def settle_touched(tx: Transaction, repo: Repository) -> None:
 
 def settle_due(repo: Repository) -> None:
     """Settle what no change of a task triggers: deadlines, and what a crash left open."""
-    nouns = {row["noun"] for row in repo.store.view(lambda snapshot: snapshot.all("records_unsettled"))}
+    nouns: set[str] = {
+        row["noun"] for row in repo.store.view(lambda snapshot: snapshot.all("records_unsettled"))
+    }
+    if repo.settings.retries.answer_ms is not None:  # questions that wait for an answer have a deadline
+        nouns.add("gate")
     if nouns:
         installed().follow_ups.settle_due(repo, nouns)

@@ -41,6 +41,8 @@ class TaskJson(TypedDict):
     session: str | None
     kind: str | None
     role: str | None
+    assigned_to: str | None
+    fixes_target: bool
     priority: int
     paths: list[str]
     after: list[str]

@@ -19,7 +19,7 @@ from landlane.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from landlane.values import Row
@@ -64,6 +64,8 @@ TRANSITIONS: Mapping[TaskState, frozenset[TaskState]] = {
 
 ANYBODY = "anybody"  # the receiver of a handoff that any session may accept
 REVIEW_KIND = "review"  # the kind of a task in which a reviewer judges the work of another task
+ASSIGNED = "assigned:"  # begins the label with the agent or person that a task is for
+PERSON = "person"  # the assignee or receiver that stands for people; `person:NAME` is one of them
 FIXES_TARGET = "fixes-target"  # the label of a task that repairs a target branch that fails its checks
 
 _HOUR_MS = 3_600_000
@@ -150,6 +152,7 @@ class NewTask:
     labels: tuple[str, ...] = ()
     parent: str = ""
     next_action: str = ""
+    gate: str = ""  # what a person is asked before anyone takes it
 
 
 @value
@@ -161,6 +164,41 @@ class Lesson:
     agent: str
     attempt: int
     why: str
+
+
+def assignee_of(labels: Sequence[str]) -> str:
+    """Return the agent or person that a task is for; empty if it is for everyone."""
+    return next((one.removeprefix(ASSIGNED) for one in labels if one.startswith(ASSIGNED)), "")
+
+
+def assign_labels(labels: Sequence[str], assignee: str) -> tuple[str, ...]:
+    """Return labels with another assignee; an empty one removes it."""
+    others = [label for label in labels if not label.startswith(ASSIGNED)]
+    return (*others, *([f"{ASSIGNED}{assignee}"] if assignee else []))
+
+
+def check_assignee(name: str) -> str:
+    """Return the name of an agent, or `person:NAME`, that a task is to be for.
+
+    Raises:
+        Malformed: it is not a valid name.
+    """
+    check_label(name.replace(":", "-", 1) if is_for_person(name) else name, "assignee")
+    return name
+
+
+def is_for_person(receiver: str) -> bool:
+    """Return whether a task or a handoff for this receiver is for a person, never for an agent."""
+    return receiver == PERSON or receiver.startswith(f"{PERSON}:")
+
+
+def is_assigned_to(assignee: str, task_id: str, agent: str, *, is_person: bool) -> bool:
+    """Return whether a session may take a task with this assignee: by its name, or as a kind of worker."""
+    if not assignee:
+        return True
+    if is_for_person(assignee):
+        return is_person
+    return assignee == agent or agent.partition(".")[0] == f"{assignee}-{task_id}"
 
 
 def is_open_fix(task: Task) -> bool:

@@ -8,6 +8,7 @@ quickly.
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left, bisect_right, insort
 from heapq import merge
 from itertools import islice
@@ -20,7 +21,7 @@ from landlane.roles.model import Scope, forbidden, role_or_read_only, why_not_ve
 from landlane.sessions.leases import end_if_gone, is_dead, require_live, touch
 from landlane.tasks.extensions import installed, settle_due
 from landlane.tasks.lineage import earlier_lessons, held_in, stop_holding_in
-from landlane.tasks.model import ACTIVE, READY, REVIEW_KIND, Task
+from landlane.tasks.model import ACTIVE, ASSIGNED, READY, REVIEW_KIND, Task, assignee_of, is_assigned_to
 from landlane.tasks.records import (
     count_tasks,
     declared_patterns,
@@ -298,6 +299,13 @@ class _TaskSearch:
         self._offers = installed().offers
         # The tasks that are for others, and the sessions that hold claims for the caller.
         self._reserved, self._holders = self._offers.reserved(tx, repo, me)
+        self._assigned: dict[str, str] = {}  # ready tasks that are for exactly this caller: id → paths
+        for row in tx.all("tasks_assigned", pattern=f'%"{ASSIGNED}%'):
+            assignee = assignee_of(json.loads(row["labels"]))
+            if is_assigned_to(assignee, row["id"], me.agent, is_person=me.is_person):
+                self._assigned[row["id"]] = row["paths"]
+            else:
+                self._reserved.add(row["id"])
         role = role_or_read_only(repo.settings, me.role)
         self._scope = Scope(role, repo.settings) if role is not None else None
         self.held_up: list[str] = []
@@ -307,7 +315,7 @@ class _TaskSearch:
 
     def find(self, role: str) -> Picked | None:
         """Take the first task that is available; tasks handed to the caller come before all others."""
-        handed = self._handed_to_me(role)
+        handed = {**self._handed_to_me(role), **self._assigned}
         if handed and (picked := self.find_among(handed)) is not None:
             return picked
         ready = (task for task in _ready_in_order(self._tx, role) if task[0] not in handed)

@@ -56,6 +56,10 @@ SELECT id, title, body, kind, state, role, priority, rank, paths, owner, session
        created_at, ready_at, taken_at
 FROM tasks WHERE repository = :repository AND id IN (:*ids) ORDER BY length(id), id;
 
+-- tasks_assigned: ready tasks that are for one agent or person
+SELECT id, labels, paths FROM tasks
+WHERE repository = :repository AND state = 'ready' AND labels LIKE :pattern;
+
 -- tasks_ready_after: ready tasks for a role, after a position in the order
 SELECT id, rank, paths FROM tasks
 WHERE repository = :repository AND state = 'ready' AND role = :role
@@ -202,5 +206,6 @@ INSERT INTO task_counts (repository, last) VALUES (:repository, :last);
 UPDATE tasks SET owner = :owner, session = :session WHERE repository = :repository AND id = :task;
 
 -- task_edit: change the fields that people may edit
-UPDATE tasks SET title = :title, body = :body, priority = :priority, rank = :rank, paths = :paths
+UPDATE tasks SET title = :title, body = :body, priority = :priority, rank = :rank, paths = :paths,
+                 labels = :labels, next_action = :next_action
 WHERE repository = :repository AND id = :task;

@@ -154,7 +154,7 @@ class TaskReplay:
             tx.run("import_task_links", task=name, other=other, reason=reason)
 
 
-_EDITABLE = ("title", "body", "priority", "paths")
+_EDITABLE = ("title", "body", "priority", "paths", "labels", "next_action")
 _NEW_TASK: dict[str, Any] = {
     "state": READY,
     "owner": "",

@@ -126,11 +126,14 @@ def decide_retry_in(
     is_charged = end.code not in (STOPPED, RATE_LIMITED, HANDED, *LOST_CODES)
     if is_charged and installed().budgets.is_task_spent(tx, repo, task):
         end = replace(end, code=TASK_OVER_BUDGET)  # the attempt may have used the rest of it
+    limits = repo.settings.retries
+    if installed().waits.is_given_up(tx, task):  # a person has decided already
+        limits = replace(limits, last="fail")
     verdict = decide_retry(
         lineage,
         task,
         end,
-        repo.settings.retries,
+        limits,
         now=repo.store.wall_of(tx.now),
         chance=_random_share(),
         immediate_retries=immediate_retries,

@@ -181,7 +181,8 @@ def decide_retry(
         return _stop(lineage, task.id, ABORT, f"no further attempt will help: {end.feedback}")
     if failures >= task.max_attempts:
         words = f"attempt {failures} of {task.max_attempts}" if task.max_attempts > 1 else "its only attempt"
-        return _stop(lineage, task.id, ABORT, f"{words} failed: {end.feedback}")
+        outcome = ESCALATE if limits.last == "ask" else ABORT
+        return _stop(lineage, task.id, outcome, f"{words} failed: {end.feedback}")
     spent = "its budget is used up" if end.code == TASK_OVER_BUDGET else ""
     why = repeated or over or lineage.stopped or spent
     if why:

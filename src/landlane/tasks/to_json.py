@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from landlane.clock import rfc3339
 from landlane.error_json import failure_json
+from landlane.tasks.model import FIXES_TARGET, assignee_of
 from landlane.tasks.records import task_paths
 from landlane.tasks.retry_rules import attempt_limit
 from landlane.tasks.waits import dependency_waits, find_waits
@@ -47,6 +48,8 @@ def task_json(task: Task, store: Store, waits: Sequence[Wait] | None = None) -> 
         "session": task.session or None,
         "kind": task.kind or None,
         "role": task.role or None,
+        "assigned_to": assignee_of(task.labels) or None,
+        "fixes_target": FIXES_TARGET in task.labels,
         "priority": task.priority,
         "paths": list(task_paths(task)),
         "after": list(task.after),

@@ -26,7 +26,17 @@ from landlane.settings.model import FILE_NAME
 from landlane.state.slot_kinds import known_kinds
 from landlane.state.slots import count_in_use
 from landlane.tasks.lineage import held_in
-from landlane.tasks.model import ANYBODY, BLOCKED, READY, REVIEW_KIND, Wait, WaitKind, effective_kind
+from landlane.tasks.model import (
+    ANYBODY,
+    BLOCKED,
+    READY,
+    REVIEW_KIND,
+    Wait,
+    WaitKind,
+    assignee_of,
+    effective_kind,
+    is_for_person,
+)
 from landlane.tasks.records import declared_patterns, task_patterns
 from landlane.tasks.role_fit import why_unfit
 from landlane.tasks.text import limit_text
@@ -160,7 +170,7 @@ class Admission:
         Raises:
             Malformed: no agent is named, or it is unknown.
         """
-        handed = self._handed_to(task)
+        handed = self._handed_to(task) or self._assigned_to(task)
         settings = self._repo.settings
         return (
             find_agent(settings, handed)
@@ -168,11 +178,28 @@ class Admission:
             else agent_for(settings, task, self._default)
         )
 
+    def _assigned_to(self, task: Task) -> str | StartRefusal:
+        """Return the agent that a task is for, or a refusal if that is a person or another session."""
+        assignee = assignee_of(task.labels)
+        if not assignee:
+            return ""
+        why = f"it is for {assignee}: landlane next --as {assignee}"
+        if is_for_person(assignee):
+            why = f"it is for a person ({assignee}): landlane task show {task.id}"
+            return StartRefusal(why=why, is_permanent=True, is_for_person=True)
+        try:
+            return find_agent(self._repo.settings, assignee).name
+        except LandlaneError:
+            return StartRefusal(why=why, is_permanent=True)
+
     def _handed_to(self, task: Task) -> str | StartRefusal:
         """Return the agent that a task was handed to, or a refusal if it was handed to another session."""
         handoff = self._repo.store.view(lambda snapshot: open_handoff(snapshot, task.id))
         if handoff is None or handoff.to == ANYBODY or handoff.to.startswith("role:"):
             return ""
+        if is_for_person(handoff.to):
+            why = f"it is handed to {handoff.to}: landlane inbox {handoff.id}"
+            return StartRefusal(why=why, is_permanent=True, is_for_person=True)
         until = handoff.until
         if until <= self._now:
             return ""
@@ -186,7 +213,7 @@ class Admission:
         """Return why a task may not start now; None if it may."""
         settings = self._repo.settings
         try:
-            handed = self._handed_to(task)
+            handed = self._handed_to(task) or self._assigned_to(task)
             if isinstance(handed, StartRefusal):
                 return handed
             agent = self.agent_of(task)

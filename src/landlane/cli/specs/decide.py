@@ -109,7 +109,7 @@ COMMANDS = (
         "handoff",
         "Hand a task to another agent. Alone: list open handoffs.",
         argument("task", completes="task"),
-        option("--to", "Agent, role:NAME, or anybody", "NAME", completes="agent"),
+        option("--to", "Agent, role:NAME, person:NAME, or anybody", "NAME", completes="agent"),
         option("--next", "Next step", "TEXT"),
         option("--product", "File with the result so far, - for stdin", "FILE", completes="file"),
         option("--context", "File with what you found out, - for stdin", "FILE", completes="file"),

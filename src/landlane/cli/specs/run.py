@@ -27,6 +27,8 @@ COMMANDS = (
         option("--label", "Word to find it by; repeatable", "WORD", is_repeated=True),
         option("--key", "Your own id: adding the same key again changes nothing", "KEY"),
         option("--next", "First step for its owner", "TEXT"),
+        option("--assign", "Only for this agent or person:NAME", "NAME", completes="agent"),
+        option("--gate", "Ask a person this before any agent takes it", "TEXT"),
         flag("--fixes-target", "It repairs the target branch: started while that fails"),
         flag("--force", "Add it even if it looks like another task"),
         examples=(
@@ -68,7 +70,7 @@ COMMANDS = (
     ),
     command(
         "task edit",
-        "Change title, body, paths or priority.",
+        "Change title, body, paths, priority or assignee.",
         argument("task", completes="task"),
         option("--title", "New title", "TEXT"),
         option("--body", "File with the new description, - for stdin", "FILE", completes="file"),
@@ -76,6 +78,8 @@ COMMANDS = (
             "--path", "New paths, before it is taken; repeatable", "PATH", is_repeated=True, completes="path"
         ),
         option("--priority", "New priority; higher goes first", "N"),
+        option("--assign", "Only for this agent or person:NAME; anybody for all", "NAME", completes="agent"),
+        option("--next", "First step for its owner", "TEXT"),
         flag("--force", "Go on even if it now looks like another task"),
         examples=(
             "landlane task edit T12 --title 'List active users' --priority 2",

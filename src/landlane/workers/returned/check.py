@@ -177,6 +177,17 @@ def scope_of_output(work: ReturnedWork) -> Scope:
     return Scope(role, work.repo.settings)
 
 
+def claim_changed(work: ReturnedWork, changes: Sequence[TreeChange]) -> None:
+    """Claim what a worker committed for a task that names no paths; landing needs the claims.
+
+    Raises:
+        Held: another session holds one of the paths.
+        NotAllowed: there are too many.
+    """
+    if not task_patterns(work.repo, work.task):
+        _claim_rest(work, [printable(change.path) for change in changes])
+
+
 def _find_claims(work: ReturnedWork, paths: Sequence[str]) -> list[Claim]:
     """Return the claims that cover the change. A task without paths gets claims on the paths it changed."""
     repo, session, task = work.repo, work.session, work.task

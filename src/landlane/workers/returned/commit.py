@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from landlane.errors import LandlaneError, NotAllowed, RepositoryError, Stale
 from landlane.git import trial_merge as trials
-from landlane.git.commits import find_forged_trailer, is_ancestor, with_trailers
+from landlane.git.commits import find_forged_trailer, is_ancestor, merge_base, with_trailers
 from landlane.git.run import run_in, try_git_output
-from landlane.git.target import commit_at
+from landlane.git.target import commit_at, find_target, target_tip
 from landlane.git.tree_diff import diff_trees
 from landlane.roles.model import forbidden, why_not_verb
 from landlane.sessions.leases import renew_session
@@ -22,6 +22,7 @@ from landlane.workers.returned.check import (
     check_change,
     check_claims,
     check_still_ours,
+    claim_changed,
     watch_violations,
 )
 from landlane.workspaces.commit import CommitResult, record_commit
@@ -120,7 +121,10 @@ def _check_committed(work: ReturnedWork, commit: str) -> str:
         )
     head = commit_at(home, f"refs/heads/{task.branch}")
     if not commit:
-        return "" if reason or not _has_changes(work, head) else head
+        if reason or not _has_changes(work, head):
+            return ""
+        _claim_commits(work, head)
+        return head
     if not head or not is_ancestor(home, commit, head):
         raise NotAllowed(
             f"{commit[:12]} is not on {task.branch}",
@@ -129,7 +133,18 @@ def _check_committed(work: ReturnedWork, commit: str) -> str:
             branch=task.branch,
             paths=[],
         )
-    return head if _has_changes(work, head) else ""
+    if not _has_changes(work, head):
+        return ""
+    _claim_commits(work, head)
+    return head
+
+
+def _claim_commits(work: ReturnedWork, head: str) -> None:
+    """Claim what the commits of a branch change on the target, if its task names no paths."""
+    home = work.repo.home
+    tip = target_tip(home, find_target(home, work.repo.settings))
+    base = merge_base(home, tip, head) or work.base
+    claim_changed(work, diff_trees(home, base, head))
 
 
 def _has_changes(work: ReturnedWork, head: str) -> bool:
