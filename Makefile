@@ -18,7 +18,7 @@ ALL_CLIENTS := claude codex gemini qwen copilot opencode
 export PYTHON
 
 .PHONY: help test check quick unit pytest soak test-clients coverage format demo bench setup pins clean
-.PHONY: .run .dev .bench .clients
+.PHONY: .run .dev .bench .clients .browser
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -39,13 +39,13 @@ check: .dev ## static checks only: format, lint, types, layers, generated pages
 	@$(STAGE) "check: client tools" $(BIN)/python scripts/client_tools.py --check
 	@$(STAGE) "check: promises" $(BIN)/python scripts/promises.py --check
 
-pytest: .dev .clients ## all tests
+pytest: .dev .clients .browser ## all tests
 	@$(STAGE) "tests" $(BIN)/python -m pytest $(PARALLEL) $(PROMISES) $(ARGS)
 
-soak: .dev ## the tests of races, kills and crashes, with many more rounds than `make test` has time for
+soak: .dev .browser ## the tests of races, kills and crashes, with many more rounds than `make test` has time for
 	@LANDLANE_RACES=10000 LANDLANE_TASK_ROUNDS=20 LANDLANE_HOOK_CALLS=1000 LANDLANE_COMMIT_ROUNDS=4 LANDLANE_TEST_STARTS=1 LANDLANE_STOPS=12 \
 	LANDLANE_FAULT_SECONDS=60 LANDLANE_FAULT_TASKS=500 LANDLANE_LANDING_KILLS=100 LANDLANE_RUN_KILLS=600 \
-	LANDLANE_SYSTEM_CALL_KILLS=16 LANDLANE_SIMULATIONS=10 LANDLANE_EXAMPLES=100 LANDLANE_EVERY_DAMAGE=1 \
+	LANDLANE_SYSTEM_CALL_KILLS=16 LANDLANE_SIMULATIONS=10 LANDLANE_EXAMPLES=100 LANDLANE_EVERY_DAMAGE=1 LANDLANE_EVERY_PAGE=1 \
 	$(BIN)/python -m pytest --timeout=3600 -m "simulation or soak" $(ARGS)
 
 test-clients: .dev ## the tests with real coding clients, all six of them
@@ -58,7 +58,7 @@ quick: .dev ## the tests that need no server, client or sandbox, without the slo
 unit: .dev ## unit tests only: no files, no processes
 	@$(BIN)/python -m pytest -m unit $(ARGS)
 
-coverage: .dev .clients ## all tests, and which branches they never took
+coverage: .dev .clients .browser ## all tests, and which branches they never took
 	@$(BIN)/coverage erase
 	@$(BIN)/coverage run -m pytest $(PARALLEL) $(ARGS)
 	@$(BIN)/coverage combine --quiet
@@ -83,6 +83,7 @@ bench: .bench ## the measured comparison
 setup: ## make .venv ready, and try again what could not be had before
 	@scripts/setup.sh dev --again
 	@scripts/clients.sh --again
+	@scripts/browser.sh --again
 
 pins: ## choose and pin the newest requirements
 	@scripts/pin.sh
@@ -102,3 +103,6 @@ clean: ## remove .venv, .clients and what the tools left behind
 
 .clients:
 	@$(STAGE) "setup: coding clients" scripts/clients.sh
+
+.browser:
+	@$(STAGE) "setup: browser" scripts/browser.sh

@@ -17,7 +17,7 @@ from tests.support.shell import run_at_terminal
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Generator, Mapping
 
     from tests.support.shell import Shell
 
@@ -118,7 +118,7 @@ class PageClient:
         body = json.dumps(given)
         return self.request("POST", f"/do/{action}", self.act_headers(action, body), body)
 
-    def follow(self, after: int = 0, only: str = "") -> Iterator[dict[str, Any]]:
+    def follow(self, after: int = 0, only: str = "") -> Generator[dict[str, Any]]:
         """Yield the events of the stream; close the generator to leave."""
         path = "/live" + (f"?only={only}" if only else "")
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_SECONDS)

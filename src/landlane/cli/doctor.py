@@ -8,9 +8,12 @@ import time
 from landlane.cli.terminal import in_one_line
 from landlane.clients.model import CLIENTS
 from landlane.doctor.examine import examine
+from landlane.doctor.protection import find_protection, record_protection
 from landlane.doctor.report import report_text, write_report
 from landlane.doctor.summary import group, limits, summarize
 from landlane.doctor.to_json import check_json
+from landlane.errors import LandlaneError
+from landlane.git.discovery import find_checkout
 from landlane.text import home_path
 from landlane.units import count, exact_duration
 
@@ -28,6 +31,7 @@ def doctor(call: CommandCall, fix: bool, report: str) -> int:
     """Check the repository and show each finding."""
     begun_at = time.monotonic()
     checks = examine(call.cwd, fix=fix)
+    _keep_protection(call, checks)
     took = exact_duration(round((time.monotonic() - begun_at) * 1000))
     problems = [check for check in checks if not check.is_ok]
     answer: dict[str, Any] = {
@@ -51,6 +55,16 @@ def doctor(call: CommandCall, fix: bool, report: str) -> int:
     else:
         lines = _healthy_lines(checks, home_path(call.cwd), took)
     return call.terminal.answer(answer, "\n".join(lines), 1 if problems else 0)
+
+
+def _keep_protection(call: CommandCall, checks: list[Check]) -> None:
+    """Keep which guards held, for the headline of the page."""
+    try:
+        folder = find_checkout(call.cwd).state_folder
+    except LandlaneError:
+        return
+    if os.path.isdir(folder):
+        record_protection(folder, find_protection(checks, round(time.time() * 1000)))
 
 
 def _healthy_lines(checks: list[Check], place: str, took: str) -> list[str]:

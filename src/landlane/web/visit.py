@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from landlane.doctor.protection import read_protection
 from landlane.inbox.items import find_waiting, list_items
 from landlane.sessions.join import live_sessions
 from landlane.status.headline import read_headline, spent_text
@@ -9,7 +10,6 @@ from landlane.status.overview import read_overview
 from landlane.status.troubles import trouble_lines
 from landlane.tasks.worker_pool import get_pool
 from landlane.web.marks import Colours, assign_colours
-from landlane.web.protection import read_protection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,6 +99,6 @@ class Visit:
             "left_micros": left,
             "troubles": trouble_lines(self.repo, read_overview(self.repo), self.now),
             "pool": get_pool(self.repo),
-            "protection": read_protection(self.repo),
+            "protection": read_protection(self.repo.state_folder),
             "colours": self.colours,
         }
