@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.app import open as app_open
-from landlane.app.store_place import ID_FILE, POINTER, is_same_place
+from landlane.app import store_place
+from landlane.app.store_place import ID_FILE, POINTER, STORE_NAME, is_same_place
 from tests.support.git import commit_text
 from tests.support.shell import Shell, fingerprint
 
@@ -491,3 +492,38 @@ def test_a_first_use_by_another_process_at_the_same_moment_is_not_a_loss(
 
     assert repo.store.repository
     repo.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "look"),
+    [(ID_FILE, ID, store_place.recorded_id), (POINTER, STORE_NAME, store_place.recorded_place)],
+)
+def test_what_another_process_writes_at_the_same_moment_is_not_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, look: Callable[[str], str]
+) -> None:
+    """It is not there when it is read, and there when the error is looked at."""
+    original = store_place.read_regular
+
+    def read_regular(path: str, most_bytes: int) -> bytes:
+        try:
+            return original(path, most_bytes)
+        finally:
+            Path(path).write_text(f"{text}\n")
+
+    monkeypatch.setattr(store_place, "read_regular", read_regular)
+
+    assert look(str(tmp_path)) == ""
+    assert look(str(tmp_path)).endswith(text)
+
+
+@pytest.mark.parametrize(
+    "place", ["host=127.0.0.1 port=1 password=hunter22", "password=hunter22", "service=x  user = ann"]
+)
+def test_keywords_are_no_store_and_do_not_become_the_name_of_a_file(shell: Shell, place: str) -> None:
+    for ended in (
+        shell.with_env(LANDLANE_STORE=place).run("claims", "--json"),
+        shell.run("store", "move", place, "--json"),
+    ):
+        assert ended.json()["code"] == "STORE_UNKNOWN_KIND"
+        assert "hunter22" not in ended.out + ended.err
+    assert [name for name in os.listdir(shell.folder) if "=" in name] == []

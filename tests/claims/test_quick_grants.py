@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+import psycopg
 import pytest
 
 from landlane.claims import take as claims
@@ -14,6 +15,7 @@ from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from landlane.store.interface import QuickGrant
+    from landlane.store.postgres.store import PostgresStore
     from tests.support.project import Agent, Project
 
 pytestmark = [pytest.mark.contract, POSTGRES_ONLY]
@@ -114,13 +116,34 @@ def test_what_one_holds_already_is_not_granted_twice(live_project: Project) -> N
     assert ann.take("src").token == first.token
 
 
-def test_nothing_is_granted_unjudged_while_anyone_stands_in_line(live_project: Project) -> None:
+@pytest.mark.parametrize("near", ["src", "lib/x.py", "lib"])
+def test_beside_a_line_grants_are_quick_and_near_it_they_are_not(live_project: Project, near: str) -> None:
+    ann, bob, cid = (live_project.agent(name) for name in ("ann", "bob", "cid"))
+    ann.take("src")
+    waiter = Background(lambda: bob.claim("src", "lib/x.py", wait_ms=60 * SECOND))
+    wait_until(lambda: live_project.waiting_agents() == ["bob"])
+
+    assert take_quickly(cid, "docs") is not None
+    assert take_quickly(cid, near) is None
+
+    ann.release()
+    assert len(granted(waiter.result())) == 2
+
+
+def test_what_happens_beside_a_line_wakes_no_waiter(live_project: Project) -> None:
+    """Every notification costs the server the more, the more listen."""
     ann, bob, cid = (live_project.agent(name) for name in ("ann", "bob", "cid"))
     ann.take("src")
     waiter = Background(lambda: bob.claim("src", wait_ms=60 * SECOND))
-    wait_until(lambda: live_project.waiting_agents() == ["bob"])
+    store = cast("PostgresStore", cid.repo.store)
+    with psycopg.connect(store.url, autocommit=True) as connection:
+        query = "SELECT key FROM landlane.listeners WHERE repository = %s AND key <> ''"
+        wait_until(lambda: connection.execute(query, (store.repository,)).fetchone())
+        connection.execute(f"LISTEN {store.channel}".encode())
 
-    assert take_quickly(cid, "docs") is None
+        cid.take("docs")
+        cid.release()
+        assert list(connection.notifies(timeout=0.1)) == []
 
     ann.release()
     granted(waiter.result())

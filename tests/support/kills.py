@@ -53,7 +53,6 @@ class Scenario:
     prepare: Callable[[Shell], Path]
     words: tuple[str, ...]
     precious: tuple[bytes, ...] = ()
-    counts_rescues: bool = False
 
 
 @value
@@ -247,7 +246,6 @@ class KillTestbed:
             ref.split()[0]: git_line(git, "log", "--format=%T %s", ref.split()[1]).splitlines()
             for ref in refs
         }
-        rescues = len(shell.run_json("rescue", "list")["rescues"])
         return {
             "claims": sorted(claims),
             "tasks": [(task["id"], task["state"], task.get("owner")) for task in tasks],
@@ -256,7 +254,6 @@ class KillTestbed:
             "files": {
                 str(path.relative_to(self._places[0])): _digest(path) for path in _user_files(self._places[0])
             },
-            "rescues": rescues if self.scenario.counts_rescues else bool(rescues),
         }
 
     def _has(self, text: bytes) -> bool:

@@ -31,6 +31,7 @@ STORE_ID_FILE = "journal.store"
 VARIABLE = "LANDLANE_STORE"
 _MOST_BYTES = 65_536
 # The parameters of a URL that decide which database it names.
+_KEYWORDS = ("host", "hostaddr", "port", "dbname", "user", "password", "passfile", "service", "sslmode")
 _DECIDING = ("host", "hostaddr", "port", "dbname", "service")
 
 
@@ -84,7 +85,7 @@ def recorded_place(folder: str) -> str:
     try:
         place = read_regular(path, _MOST_BYTES).decode("utf-8", "surrogateescape").strip()
     except OSError as error:
-        if not os.path.lexists(path):
+        if _is_absent(path, error):
             return ""
         if isinstance(error, PermissionError) and os.lstat(path).st_uid != os.geteuid():
             raise translate_os_error(error, folder) from error
@@ -102,6 +103,11 @@ def recorded_place(folder: str) -> str:
             hint="find the store and write it again: landlane doctor --fix",
         )
     return place
+
+
+def _is_absent(path: str, error: OSError) -> bool:
+    """Return whether nothing was there; by now another process may have written it, which is no damage."""
+    return isinstance(error, FileNotFoundError | NotADirectoryError) and not os.path.islink(path)
 
 
 def record_place(folder: str, place: str) -> None:
@@ -138,9 +144,19 @@ def named_place(checkout: Checkout, settings: Settings) -> tuple[str, str]:
 
 
 def resolve_place(checkout: Checkout, place: str) -> str:
-    """Return a place as a URL or an absolute path: of a file, or of `store.db` in a folder."""
+    """Return a place as a URL or an absolute path: of a file, or of `store.db` in a folder.
+
+    Raises:
+        StoreError: it is a connection string of keywords, whose password would become the name of a file.
+    """
     if "://" in place:
         return place
+    if any(word.partition("=")[0] in _KEYWORDS and "=" in word for word in place.split()):
+        raise StoreError(
+            "a store is named by a URL or a file, not by keywords such as host=…",
+            code="STORE_UNKNOWN_KIND",
+            hint="write it as a URL: postgresql://USER@HOST:PORT/DATABASE",
+        )
     # A relative path must mean the same in every folder and worktree: it starts where the git directory is.
     base = os.path.dirname(checkout.home_dir) if checkout.home_dir else checkout.root
     path = os.path.abspath(os.path.join(base, place))
@@ -232,7 +248,7 @@ def recorded_id(folder: str) -> str:
     try:
         text = read_regular(path, _MOST_BYTES).decode("ascii", "replace").strip()
     except OSError as error:
-        if not os.path.lexists(path):
+        if _is_absent(path, error):
             return ""
         raise _broken_id(path, str(error.strerror)) from error
     if not is_uuid(text):

@@ -152,7 +152,9 @@ class QueuedWait(ABC):
                 outcome = self._beat_if_due(outcome)
                 if self.is_final(outcome):
                     return outcome
-                self._sleep(listener, deadline)
+                was_freed = self._sleep(listener, deadline)
+                if was_freed and self._blocker is not None and self._blocker.token:
+                    return self._attempt()  # what was held is free, and nobody is ahead: no need to look
             if self._looks_free(listener):
                 outcome = self._attempt()
         except StoreTransient as error:
@@ -241,8 +243,11 @@ class QueuedWait(ABC):
     def _alive_ms(self) -> int:
         return _BEATS * self._beat_ms
 
-    def _sleep(self, listener: Listener, deadline: int) -> None:
-        """Sleep until something is released, a lease in the way ends, or the next sign of life is due."""
+    def _sleep(self, listener: Listener, deadline: int) -> bool:
+        """Sleep until something is released, a lease in the way ends, or the next sign of life is due.
+
+        Return whether something was released.
+        """
         wake_at = min(self._now + self._beat_ms, deadline)
         end = self._blocker.ends_at if self._blocker is not None else None
         # An end that has passed was moved by a renewal; the next beat looks again.
@@ -252,6 +257,7 @@ class QueuedWait(ABC):
         while reason == WakeReason.ENTRY:  # nothing was released
             now = self.repo.store.view(lambda snapshot: snapshot.now)
             reason = listener.wait((wake_at - now) / 1000) if wake_at > now else WakeReason.TIMEOUT
+        return reason == WakeReason.FREED
 
     def _looks_free(self, listener: Listener) -> bool:
         """Return whether an attempt may succeed; this needs no lock, unlike the attempt.

@@ -42,14 +42,19 @@ FROM unnest(:numbers ::bigint[], :positions ::bigint[], :hashes ::text[]) AS v (
 WHERE j.repository = :repository AND j.number = v.number;
 
 -- listener_beat: this listener is alive and wants to be notified
-INSERT INTO listeners (repository, id, alive_until) VALUES (:repository, :id, :alive_until)
-ON CONFLICT (repository, id) DO UPDATE SET alive_until = excluded.alive_until;
+INSERT INTO listeners (repository, id, key, alive_until) VALUES (:repository, :id, :key, :alive_until)
+ON CONFLICT (repository, id) DO UPDATE SET key = excluded.key, alive_until = excluded.alive_until;
+
+-- listener_watch: this listener watches another key now
+UPDATE listeners SET key = :key WHERE repository = :repository AND id = :id;
 
 -- listener_drop: remove a listener, and those that are long dead
 DELETE FROM listeners WHERE repository = :repository AND (id = :id OR alive_until < :now - 60000);
 
--- notify: wake the listeners of these channels
-SELECT count(pg_notify(c.channel, :payload)) AS notified FROM unnest(:channels ::text[]) AS c (channel);
+-- notify: wake the listeners of these keys; a key that nobody watches is not announced, which is expensive
+SELECT count(pg_notify(:channel || CASE WHEN k.key = '' THEN '' ELSE '_' || k.key END, :payload)) AS notified
+FROM unnest(:keys ::text[]) AS k (key)
+WHERE EXISTS (SELECT 1 FROM listeners l WHERE l.repository = :repository AND l.key = k.key);
 
 -- journal_continue: continue the numbers after the highest imported entry
 SELECT setval('journal_number', greatest(max(number), max(position), nextval('journal_number'))) AS done FROM journal;

@@ -44,6 +44,7 @@ CREATE TRIGGER journal_is_append_only BEFORE UPDATE OR DELETE ON journal
 CREATE UNLOGGED TABLE listeners (
     repository text NOT NULL,
     id text NOT NULL,
+    key text COLLATE "C" NOT NULL,  -- the claim or ticket that it watches; empty for everything
     alive_until bigint NOT NULL,
     PRIMARY KEY (repository, id)
 );
@@ -405,9 +406,9 @@ CREATE FUNCTION landlane_now() RETURNS bigint AS $$
     SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
 $$ LANGUAGE sql VOLATILE;
 
--- Grant claims on literal paths and trees in one round trip if no other claim is near and no lock is taken.
+-- Grant claims on literal paths and trees in one round trip if no other claim or waiter is near and no lock is taken.
 -- Otherwise return NULL, and the caller decides in the usual way. The arrays have one element for each pattern.
--- Returns granted_at, the session's seen_at, 1 if there are listeners, then a token for each pattern.
+-- Returns granted_at, the session's seen_at, 1 if anything is listened for, then a token for each pattern.
 CREATE FUNCTION landlane_take_uncontested(
     p_repository text, p_session text, p_agent text, p_locks bigint[], p_alone boolean[], p_ancestors text[],
     p_keys text[], p_patterns text[], p_kind text[], p_facts text[], p_mode text, p_ttl bigint,
@@ -433,12 +434,13 @@ BEGIN
     -- FOR SHARE, so that no other transaction ends the session before this one commits.
     SELECT s.seen_at,
            (SELECT m.value::bigint FROM meta m WHERE m.key = 'epoch'),
-           EXISTS (SELECT 1 FROM listeners l WHERE l.repository = p_repository AND l.alive_until > v_now)
+           EXISTS (SELECT 1 FROM listeners l
+                   WHERE l.repository = p_repository AND l.key = '' AND l.alive_until > v_now)
       INTO v_seen, v_epoch, v_wakes
       FROM sessions s
      WHERE s.id = p_session AND s.ended_at IS NULL AND s.lapses_at > v_now + 2000 AND s.shortest_ms <= p_ttl
        AND NOT EXISTS (SELECT 1 FROM meta m WHERE m.key = 'moved_to/' || p_repository)
-       AND NOT EXISTS (SELECT 1 FROM waiters w WHERE w.repository = p_repository)
+       AND NOT EXISTS (SELECT 1 FROM waiter_paths w WHERE w.repository = p_repository AND w.key = ANY (p_ancestors))
        AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.repository = p_repository AND c.key = ANY (p_ancestors)
                        AND (c.session <> p_session OR c.key = ANY (p_keys)))
        FOR SHARE OF s SKIP LOCKED;
@@ -447,6 +449,8 @@ BEGIN
     FOR i IN 1 .. array_length(p_keys, 1) LOOP
         IF EXISTS (SELECT 1 FROM claims c WHERE c.repository = p_repository
                    AND c.key > p_keys[i] || '/' AND c.key < p_keys[i] || '0' AND c.session <> p_session)
+           OR EXISTS (SELECT 1 FROM waiter_paths w WHERE w.repository = p_repository
+                      AND w.key > p_keys[i] || '/' AND w.key < p_keys[i] || '0')
         THEN RETURN NULL; END IF;
     END LOOP;
     v_answer := ARRAY[v_now, v_seen, v_wakes::integer];

@@ -17,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-SCHEMA_VERSION = 3
-READABLE_BY = 3  # the oldest SCHEMA_VERSION of a program that may use what this one writes
+SCHEMA_VERSION = 4
+READABLE_BY = 4  # the oldest SCHEMA_VERSION of a program that may use what this one writes
 STABLE_SINCE: int | None = None
 WRITTEN_BY = "written_by"  # the release that created or last migrated the store
 

@@ -16,7 +16,7 @@ from landlane.store.wake import WakeReason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
     from typing import Any, Protocol
 
     from landlane.clock import Clock
@@ -28,9 +28,12 @@ if TYPE_CHECKING:
         url: str
         wait_ms: int
         clock: Clock
+        repository: str
 
         @property
         def channel(self) -> str: ...
+
+        def statement(self, name: str) -> str: ...
 
         def change(self, work: Callable[[Transaction], Any], *, is_durable: bool = True) -> Any: ...
 
@@ -40,24 +43,24 @@ _RETRY_SECONDS = 0.5  # pause before connecting again to a server that went away
 _PRECEDENCE = (WakeReason.TIMEOUT, WakeReason.ENTRY, WakeReason.FREED)
 
 
-def channels_of(channel: str, freed: Collection[str]) -> list[str]:
-    """Return where to announce a change: to the listeners that watch no key, and to those of the freed keys.
-
-    A key has a channel of its own: the server then wakes only who watches it, however many wait.
-    """
-    return [channel, *(f"{channel}_{key}" for key in sorted(freed))]
-
-
 class PostgresListener:
-    """A separate connection that receives notifications."""
+    """A separate connection that receives notifications.
+
+    A key has a channel of its own, and writers announce only keys that are watched: so a change costs the
+    same however many wait for others.
+    """
 
     def __init__(self, store: ListenedStore) -> None:
         self._store = store
         self._id = short_id("l")
-        self._channel = store.channel
+        self._key = ""
         self._connection = self._connect()
         self._beat_at = 0
         self._beat()
+
+    @property
+    def _channel(self) -> str:
+        return f"{self._store.channel}_{self._key}" if self._key else self._store.channel
 
     def _connect(self) -> psycopg.Connection[Any]:
         connection = connect(self._store.url, self._store.wait_ms)
@@ -72,20 +75,22 @@ class PostgresListener:
         self._beat_at = now + _LISTENER_MS // 3
 
         def record(tx: Transaction) -> None:
-            tx.run("listener_beat", id=self._id, alive_until=tx.now + _LISTENER_MS)
+            tx.run("listener_beat", id=self._id, key=self._key, alive_until=tx.now + _LISTENER_MS)
 
         self._store.change(record, is_durable=False)
 
     def watch(self, key: str) -> None:
         """Wake up only when this key is freed; for an empty one, whenever something happens."""
-        channel = channels_of(self._store.channel, (key,) if key else ())[-1]
-        if channel == self._channel:
+        if key == self._key:
             return
-        self._channel = channel
+        self._key = key
+        row = {"repository": self._store.repository, "id": self._id, "key": key}
         try:
-            self._connection.execute(cast("Any", f"UNLISTEN *; LISTEN {channel}"))
+            self._connection.execute(cast("Any", f"UNLISTEN *; LISTEN {self._channel}"))
+            self._connection.execute(cast("Any", self._store.statement("listener_watch")), row)
         except psycopg.Error:
             self._connection.close()  # `wait` connects again
+            self._beat_at = 0
 
     def wait(self, timeout_seconds: float) -> WakeReason:
         """Sleep until a notification arrives or the time is over; FREED takes precedence over ENTRY."""

@@ -22,7 +22,7 @@ from landlane.redact import show_url
 from landlane.store.interface import QuickGrant
 from landlane.store.journal_chain import EMPTY_CHAIN_HASH, JournalEntry, encode_data, hash_entry
 from landlane.store.postgres.database import connect, is_retriable, prepare_schema, translate
-from landlane.store.postgres.listener import PostgresListener, channels_of
+from landlane.store.postgres.listener import PostgresListener
 from landlane.store.postgres.prepared_call import PreparedCall
 from landlane.store.sqlite.database import store_moved_error
 from landlane.store.statements import for_psycopg, read_statements
@@ -187,6 +187,10 @@ class PostgresStore:
         keys, alone = self._locks(areas)
         self.execute("lock_areas", {"keys": keys, "alone": alone})
 
+    def statement(self, name: str) -> str:
+        """Return a named statement, for another connection."""
+        return _STATEMENTS[name]
+
     def command(self, text: str) -> None:
         """Run a command without parameters."""
         self._reach().execute(cast("Any", text))
@@ -204,7 +208,8 @@ class PostgresStore:
 
     def _notify(self, reason: WakeReason, freed: Collection[str] = ()) -> None:
         try:
-            self.execute("notify", {"channels": channels_of(self.channel, freed), "payload": str(reason)})
+            keys = ["", *sorted(freed)]
+            self.execute("notify", {"channel": self.channel, "keys": keys, "payload": str(reason)})
         except (psycopg.Error, StoreError):
             return  # listeners also look by themselves
 
