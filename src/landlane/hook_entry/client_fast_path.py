@@ -38,7 +38,7 @@ _LATE = "Landlane's hook took too long, so this is refused. Try again, or find o
 # Written by scripts/client_tools.py: begin
 # From store/sqlite/database.py, store/schema_version.py and sessions/signs_of_life.py.
 APPLICATION_ID = 0x4C4E444C
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _RECORD_BYTES = 240
 # From clients/*/hook.py.
 _CLIENTS: "dict[str, Json]" = {
