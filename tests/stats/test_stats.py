@@ -61,7 +61,9 @@ def test_nothing_is_told_of_what_nobody_saw() -> None:
     unknown = [name for name, value in values(found).items() if value is None]
     assert unknown == [
         *("merge_success", "conflict_rate", "merged_cleanly", "duplicate_rate", "target_red"),
-        *("time_to_land", "cost", "cost_per_landed", "cost_per_landed_task", "failed_cost_per_task"),
+        *("time_to_land", "cost", "cost_per_landed", "cost_per_landed_task", "coordination_overhead"),
+        *("decisions_per_task", "decision_time_per_task", "cost_per_task", "setup_time"),
+        "failed_cost_per_task",
     ]
     assert all(one.note for one in found.metrics if one.value is None)
 
@@ -86,6 +88,40 @@ def test_landings_are_counted_with_what_came_back() -> None:
     assert (clashed.numerator, clashed.denominator) == (1, 5)
     assert of(found, "time_to_land").value == 1000
     assert found.daily["changes_landed"] == (0, 1, 2, 0, 0, 0, 0)
+
+
+def test_chores_and_outputs_count_and_each_number_is_there_per_task_and_per_kind() -> None:
+    minute = 60_000
+    entries = [
+        entry(DAY, "task.added", task="T1", title="A", kind="", output=""),
+        entry(DAY, "task.added", task="T2", title="B", kind="chore", output=""),
+        entry(DAY, "task.added", task="T3", title="C", kind="", output="out/c"),
+        entry(DAY, "task.added", task="T4", title="D", kind="review", output=""),
+        entry(4 * DAY, "task.taken", task="T1", attempt=1),
+        entry(4 * DAY + 6 * minute, "task.reported", task="T1"),
+        landing(4 * DAY + 8 * minute, "landed", task="T1", submitted_at=4 * DAY + 6 * minute),
+        entry(4 * DAY + 8 * minute, "task.done", task="T1"),
+        entry(5 * DAY, "task.taken", task="T2", attempt=1),
+        entry(5 * DAY + 2 * minute, "task.done", task="T2"),
+        entry(5 * DAY, "task.done", task="T3"),
+        entry(5 * DAY, "task.done", task="T4"),  # of a reviewer
+        entry(6 * DAY, "decision.made", spent_ms=9 * minute),
+    ]
+    usage = [booking(4 * DAY, 4_000_000, "T1", 1), booking(5 * DAY, 500_000, "T2", 1)]
+    found = measure(WEEK, entries, usage, now=NOW)
+
+    assert of(found, "tasks_done").value == 3
+    assert of(found, "tasks_done_per_day").value == 1.5
+    overhead = of(found, "coordination_overhead")
+    assert (overhead.numerator, overhead.denominator, overhead.value) == (2, 10, 0.2)
+    assert of(found, "decisions_per_task").value == pytest.approx(1 / 3)
+    assert of(found, "decision_time_per_task").value == 3 * minute
+    assert of(found, "cost_per_task").value == 1_500_000
+    assert of(found, "setup_time").value == 3 * DAY + 8 * minute
+    kinds = {one.kind: (one.tasks, one.cost_per_task) for one in found.kinds}
+    assert kinds == {"chore": (1, 500_000), "code": (1, 4_000_000), "output": (1, None)}
+    rows = {row[0]: row[1] for row in week_rows([found, found], "main")}
+    assert (rows["Tasks done"], rows["  code"], rows["  output"]) == ("3", "$4.00", "–")
 
 
 def test_waiting_is_cut_at_the_edges_of_the_period() -> None:

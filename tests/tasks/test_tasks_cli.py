@@ -52,7 +52,17 @@ def test_a_task_from_its_beginning_to_its_end(shell: Shell) -> None:
     assert (after["state"], after["after"], after["why"]) == ("blocked", ["T1"], "waits for T1")
 
     taken = shell.run_json("next", "--as", "ann")
-    assert set(taken) == {"ok", "task", "claims", "resumed", "feedback", "branches", "handoff", "context"}
+    assert set(taken) == {
+        "ok",
+        "task",
+        "claims",
+        "resumed",
+        "feedback",
+        "rules",
+        "branches",
+        "handoff",
+        "context",
+    }
     assert (taken["task"]["owner"], taken["task"]["branch"]) == ("ann", "landlane/T1-1/work")
     assert [claim["pattern"] for claim in taken["claims"]] == ["src/dates.py"]
     assert taken["claims"][0]["task"] == "T1"

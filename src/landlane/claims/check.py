@@ -6,6 +6,7 @@ import os
 import shlex
 from enum import StrEnum
 
+from landlane.claims.agent_locks import find_agent_locks
 from landlane.claims.describe import describe_holder
 from landlane.claims.not_held import holder_facts, lease_error, token_error
 from landlane.claims.take import list_claims, live_claims_of, lost_claims
@@ -65,6 +66,7 @@ def check(repo: Repository, session: Session | None, pattern: Pattern, token: in
     if others and session is not None:
         ancestors = repo.store.view(lambda snapshot: find_ancestors(snapshot, session.id))
         others = [claim for claim in others if claim.session not in ancestors]
+    others = others or find_agent_locks(repo, (pattern,))
     if others:
         return PathCheck(path=pattern.text, state=PathState.OTHER, claim=others[0])
     return PathCheck(path=pattern.text, state=claim_need(repo, repo.settings.claims, pattern))

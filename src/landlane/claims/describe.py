@@ -278,6 +278,8 @@ def held_text(path: str, holding: Holding, store: Store, now: int, name: str = "
     subject = f"{path} overlaps {held}, which" if is_narrower and not is_same else path
     if holding.kind is SessionKind.LANDING:
         return f"{subject} is queued to land: {f'{holding.claim.agent} {reason}'.rstrip()} ({age})"
+    if not holding.claim.session:
+        return f"{subject} is locked by {holding.claim.agent}: {holding.claim.note} ({age})"
     by = holding.claim.agent + ("" if is_same or is_narrower else f" with {held}")
     for_what = f": {reason}" if reason else ""
     return f"{subject} is claimed by {by}{for_what} ({age}, lease ends {end_text(holding, now)})"

@@ -70,7 +70,8 @@ def _hint(
     if refused.free:
         free = [typed.get(pattern, pattern) for pattern in refused.free]
         return f"claim what is free: {_command(call, 'claim', *free, *options)}"
-    if first.holders and first.holders[0].kind is SessionKind.GATE:
+    is_lock_file = bool(first.holders) and not first.holders[0].claim.session
+    if is_lock_file or (first.holders and first.holders[0].kind is SessionKind.GATE):
         return answer["hint"]
     reason = answer["hint"].partition(": ")[0]
     last = "--shared" if answer["hint"].endswith(" --shared") else "--wait"

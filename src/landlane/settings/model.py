@@ -70,6 +70,7 @@ class ClaimSettings(Section):
     free: Texts = key((), "texts", "patterns that need no claim, unless `required` lists them")
     shareable: Texts | None = key(None, "texts", "patterns that may be claimed `--shared`; default: all")
     ignore_case: bool | None = key(None, "boolean", "whether case is ignored in paths; default: as in git")
+    agent_locks: bool = key(True, "boolean", "whether `FILE.agent-lock` in the tree is a claim of somebody")
 
 
 class JournalSettings(Section):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from landlane.claims.wait import list_waiters
 from landlane.journal.read import read_entries
-from landlane.stats.metrics import DEFINITIONS, Metric, Stats
-from landlane.tasks.model import DEAD
+from landlane.stats.metrics import DEFINITIONS, KindTotal, Metric, Stats
+from landlane.tasks.model import DEAD, REVIEW_KIND
 from landlane.usage.model import add_up, day_of, days_between
 from landlane.usage.period import read_period
 from landlane.usage.totals import entries_in
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from landlane.usage.model import Total, UsageEntry
     from landlane.usage.period import Period
 
+_WORK_ENDS = frozenset(
+    f"task.{verb}" for verb in ("reported", "failed", "returned", "done", "dropped", "lapsed", "handed")
+)
+_MINUTE_MS = 60_000
 _LANDINGS = frozenset(f"landing.{verb}" for verb in ("testing", "requeued", "landed", "bounced"))
 
 
@@ -45,12 +49,22 @@ class PeriodCounts:
         self.waits = 0
         self.red_ms = 0
         self.has_tested = False
+        self.done: dict[str, int] = {}  # task → when it was done
+        self.kinds: dict[str, str] = {}  # task → its kind, of all tasks so far
+        self.worked_ms = 0
+        self.landing_ms = 0
+        self.began_at = 0  # the first entry of the journal
+        self.first_result_at = 0
+        self._taken_at: dict[str, int] = {}
         self._red_since: dict[str, int] = {}
 
     def add(self, entry: JournalEntry) -> None:
         """Count one more entry; entries come in the order in which they were written."""
         if entry.at >= self._period.until:
             return
+        self.began_at = self.began_at or entry.at
+        if entry.kind.startswith("task."):
+            self._note_work(entry)
         if entry.kind in _LANDINGS:
             self._note_landing(entry, entry.facts()["landing"])
         elif entry.kind == "wait.ended":
@@ -58,11 +72,33 @@ class PeriodCounts:
         elif self._period.has(entry.at):
             self._note(entry)
 
+    def is_in_period(self, at: int) -> bool:
+        """Return whether an instant is in the period."""
+        return self._period.has(at)
+
     def close(self) -> None:
         """End the period: a target that is still failing counts as failing until now."""
         for since in self._red_since.values():
             self.red_ms += self._period.overlap_ms(since, self._period.until)
         self._red_since.clear()
+        for since in self._taken_at.values():
+            self.worked_ms += self._period.overlap_ms(since, self._period.until)
+        self._taken_at.clear()
+
+    def _note_work(self, entry: JournalEntry) -> None:
+        """Count how long tasks are worked on, and which are done."""
+        facts = entry.facts()
+        task = str(facts.get("task") or "")
+        if entry.kind == "task.added":
+            self.kinds[task] = str(facts.get("kind") or ("output" if facts.get("output") else "code"))
+        elif entry.kind == "task.taken":
+            self._taken_at[task] = entry.at
+        elif entry.kind in _WORK_ENDS and task in self._taken_at:
+            self.worked_ms += self._period.overlap_ms(self._taken_at.pop(task), entry.at)
+        if entry.kind == "task.done" and self.kinds.get(task) != REVIEW_KIND:
+            self.first_result_at = self.first_result_at or entry.at
+            if self._period.has(entry.at):
+                self.done[task] = entry.at
 
     def add_wait(self, begin: int, end: int) -> None:
         """Count a wait for claims."""
@@ -77,6 +113,8 @@ class PeriodCounts:
         elif verb == "requeued" and landing["code"] == "TARGET_RED":
             self._red_since.setdefault(target, entry.at)
         elif verb == "landed":
+            self.first_result_at = self.first_result_at or entry.at
+            self.landing_ms += self._period.overlap_ms(int(landing["submitted_at"]), entry.at)
             since = self._red_since.pop(target, None)
             if since is not None:
                 self.red_ms += self._period.overlap_ms(since, entry.at)
@@ -135,6 +173,7 @@ def measure(
         days=days,
         daily=_daily(days, counts, usage),
         cost=cost,
+        kinds=_by_kind(counts, usage),
     )
 
 
@@ -147,6 +186,7 @@ def _metrics(counts: PeriodCounts, cost: Total, unbooked: int, failed: int) -> t
     duplicates, requests = similar + len(never_added), len(counts.added) + len(never_added)
     tasks = len({str(one["task"]) for _, one in counts.landed if one["task"]})
     active = {day_of(at) for at, _ in counts.landed} | {day_of(at) for at, _, _ in counts.taken}
+    busy = active | {day_of(at) for at in counts.done.values()}
     metrics = (
         _count("tasks_landed", tasks),
         Metric(name="tasks_per_day", value=tasks / len(active) if active else 0),
@@ -170,6 +210,15 @@ def _metrics(counts: PeriodCounts, cost: Total, unbooked: int, failed: int) -> t
         _cost(cost, unbooked),
         _cost_per("cost_per_landed", cost.cost_micros, _cost(cost, unbooked), landed),
         _cost_per("cost_per_landed_task", cost.cost_micros, _cost(cost, unbooked), tasks),
+        _count("tasks_done", len(counts.done)),
+        Metric(name="tasks_done_per_day", value=len(counts.done) / len(busy) if busy else 0),
+        _overhead(counts),
+        _per_task("decisions_per_task", len(counts.decisions), counts),
+        _decision_time_per_task(counts),
+        _cost_per(
+            "cost_per_task", cost.cost_micros, _cost(cost, unbooked), len(counts.done), "no task was done"
+        ),
+        _setup_time(counts),
         _cost_per("failed_cost_per_task", failed, _cost(cost, unbooked), tasks),
     )
     assert [metric.name for metric in metrics] == list(DEFINITIONS)
@@ -218,10 +267,10 @@ def _cost(cost: Total, unbooked: int) -> Metric:
     return Metric(name="cost", value=cost.cost_micros, is_least=bool(missing), note=missing)
 
 
-def _cost_per(name: str, micros: int, total: Metric, number: int) -> Metric:
+def _cost_per(name: str, micros: int, total: Metric, number: int, nothing: str = "nothing landed") -> Metric:
     """Return a share of the cost of a period per landed change or task."""
     if not number or total.value is None:
-        note = total.note if number else "nothing landed in the period"
+        note = total.note if number else f"{nothing} in the period"
         return Metric(name=name, value=None, denominator=number, note=note)
     return Metric(
         name=name,
@@ -244,6 +293,59 @@ def _failed_cost(counts: PeriodCounts, usage: Sequence[UsageEntry]) -> int:
         if entry.attempt and (entry.task in counts.dead or entry.attempt < last.get(entry.task, 0))
     )
     return sum(failed)
+
+
+def _overhead(counts: PeriodCounts) -> Metric:
+    """Return the share of coordination in the time that work took, in minutes."""
+    waited = round((counts.waited_ms + counts.landing_ms) / _MINUTE_MS)
+    worked = round(counts.worked_ms / _MINUTE_MS)
+    exact = counts.waited_ms + counts.landing_ms + counts.worked_ms
+    value = (counts.waited_ms + counts.landing_ms) / exact if exact else None
+    note = "" if exact else "no task was worked on in the period"
+    return Metric(
+        name="coordination_overhead", value=value, numerator=waited, denominator=waited + worked, note=note
+    )
+
+
+def _per_task(name: str, number: int, counts: PeriodCounts) -> Metric:
+    if not counts.done:
+        return Metric(name=name, value=None, denominator=0, note="no task was done in the period")
+    return Metric(name=name, value=number / len(counts.done), numerator=number, denominator=len(counts.done))
+
+
+def _decision_time_per_task(counts: PeriodCounts) -> Metric:
+    total = _decision_time(counts)
+    if total.value is None or not counts.done:
+        note = total.note or "no task was done in the period"
+        return Metric(name="decision_time_per_task", value=None, is_least=total.is_least, note=note)
+    share = total.value / len(counts.done)
+    return Metric(name="decision_time_per_task", value=share, is_least=total.is_least, note=total.note)
+
+
+def _setup_time(counts: PeriodCounts) -> Metric:
+    """Return how long it took from the beginning to the first result."""
+    if not counts.first_result_at:
+        return Metric(name="setup_time", value=None, note="nothing is done so far")
+    if not counts.is_in_period(counts.first_result_at):
+        return Metric(name="setup_time", value=None, note="the first result was before the period")
+    return Metric(name="setup_time", value=counts.first_result_at - counts.began_at)
+
+
+def _by_kind(counts: PeriodCounts, usage: Sequence[UsageEntry]) -> tuple[KindTotal, ...]:
+    """Return the tasks done and the cost by the kind of task."""
+    tasks: dict[str, int] = {}
+    for task in counts.done:
+        kind = counts.kinds.get(task, "code")
+        tasks[kind] = tasks.get(kind, 0) + 1
+    costs: dict[str, int] = {}
+    for entry in usage:
+        if entry.task and entry.cost_micros is not None:
+            kind = counts.kinds.get(entry.task, "code")
+            costs[kind] = costs.get(kind, 0) + entry.cost_micros
+    return tuple(
+        KindTotal(kind=kind, tasks=tasks.get(kind, 0), cost_micros=costs.get(kind))
+        for kind in sorted(tasks.keys() | costs.keys())
+    )
 
 
 def _decision_time(counts: PeriodCounts) -> Metric:

@@ -38,9 +38,19 @@ class DayJson(TypedDict):
     cost_usd: float | None
 
 
+class KindJson(TypedDict):
+    """The tasks of one kind that were done, and what they cost; null if that is unknown."""
+
+    kind: str
+    tasks_done: int
+    cost_usd: float | None
+    cost_per_task_usd: float | None
+
+
 class StatsJson(PeriodJson):
     """A period, its metrics, its cost and its days."""
 
     cost: TotalJson
+    kinds: list[KindJson]
     days: list[DayJson]
     definitions: dict[str, str]

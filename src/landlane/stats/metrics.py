@@ -165,6 +165,54 @@ DEFINITIONS: dict[str, tuple[str, str, str]] = {
         "cost per landed task",
         "The cost of the period divided by the tasks that landed in it.",
     ),
+    "tasks_done": (
+        COUNT,
+        "tasks done",
+        (
+            "Tasks that were done in the period, whatever their kind: what landed, chores and outputs;"
+            " tasks of reviewers are not counted."
+        ),
+    ),
+    "tasks_done_per_day": (
+        COUNT,
+        "tasks done per day",
+        (
+            "Tasks done in the period, divided by the days (UTC) on which an agent took a task, a task"
+            " was done or a change landed."
+        ),
+    ),
+    "coordination_overhead": (
+        RATE,
+        "coordination overhead",
+        (
+            "Minutes in the period that agents waited for claims and changes waited to land, of these"
+            " minutes and those in which agents worked on tasks together. Work lasts from taking a task"
+            " until it is reported, given back or done."
+        ),
+    ),
+    "decisions_per_task": (
+        COUNT,
+        "your decisions per task",
+        "Your decisions in the period divided by the tasks done in it.",
+    ),
+    "decision_time_per_task": (
+        LENGTH,
+        "time spent on decisions per task",
+        "The time spent on decisions in the period divided by the tasks done in it.",
+    ),
+    "cost_per_task": (
+        MONEY,
+        "cost per task",
+        "The cost of the period divided by the tasks done in it, of every kind.",
+    ),
+    "setup_time": (
+        LENGTH,
+        "setup time",
+        (
+            "Time from the first entry of the journal to the first task that was done or change that"
+            " landed, if that was in the period."
+        ),
+    ),
     "failed_cost_per_task": (
         MONEY,
         "cost in failed attempts per landed task",
@@ -189,14 +237,29 @@ class Metric:
 
 
 @value
+class KindTotal:
+    """The tasks of one kind that were done in a period, and what was booked for tasks of that kind."""
+
+    kind: str
+    tasks: int
+    cost_micros: int | None  # None: nothing is known
+
+    @property
+    def cost_per_task(self) -> int | None:
+        """The cost of a task of this kind, failed attempts included; None if it is unknown."""
+        return None if self.cost_micros is None or not self.tasks else round(self.cost_micros / self.tasks)
+
+
+@value
 class Stats:
-    """The metrics of a period, and some of them day by day."""
+    """The metrics of a period, some of them day by day, and some by the kind of task."""
 
     period: Period
     metrics: tuple[Metric, ...]
     days: tuple[str, ...]
     daily: Mapping[str, tuple[int, ...]]
     cost: Total
+    kinds: tuple[KindTotal, ...] = ()
 
     def metric(self, name: str) -> Metric:
         """Return one metric by its name."""

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.stats.json_types import MetricJson, PeriodJson, StatsJson
+    from landlane.stats.json_types import KindJson, MetricJson, PeriodJson, StatsJson
     from landlane.stats.metrics import Metric, Stats
     from landlane.usage.period import Period
 
@@ -24,6 +24,7 @@ def stats_json(stats: Stats) -> StatsJson:
     return {
         **period_json(stats),
         "cost": total_json(stats.cost),
+        "kinds": kinds_json(stats),
         "days": [
             {
                 "day": day,
@@ -45,6 +46,19 @@ def period_json(stats: Stats) -> PeriodJson:
         "until": rfc3339(stats.period.until),
         "metrics": {one.name: metric_json(one) for one in stats.metrics},
     }
+
+
+def kinds_json(stats: Stats) -> list[KindJson]:
+    """Return the tasks done and their cost by the kind of task."""
+    return [
+        {
+            "kind": one.kind,
+            "tasks_done": one.tasks,
+            "cost_usd": None if one.cost_micros is None else dollars(one.cost_micros),
+            "cost_per_task_usd": None if one.cost_per_task is None else dollars(one.cost_per_task),
+        }
+        for one in stats.kinds
+    ]
 
 
 def metric_json(metric: Metric) -> MetricJson:

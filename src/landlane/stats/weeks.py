@@ -38,10 +38,16 @@ _ROWS = (
     _Row(label="Bounced", metric="bounced"),
     _Row(label="TARGET failing", metric="target_red", has_chart=False),
     _Row(label="Waiting for claims", metric="claim_wait"),
+    _Row(label="Tasks done", metric="tasks_done"),
+    _Row(label="  per day", metric="tasks_done_per_day", has_chart=False),
+    _Row(label="Coordination overhead", metric="coordination_overhead"),
     _Row(label="Your decisions", metric="decisions"),
     _Row(label="  time you spent on them", metric="decision_time", has_chart=False),
+    _Row(label="  per task", metric="decision_time_per_task", has_chart=False),
     _Row(label="Cost per landed task", metric="cost_per_landed_task"),
     _Row(label="  in failed attempts", metric="failed_cost_per_task", has_chart=False),
+    _Row(label="Setup", metric="setup_time", has_chart=False),
+    _Row(label="Cost per task", metric="cost_per_task"),
 )
 
 
@@ -63,7 +69,16 @@ def week_rows(weeks: Sequence[Stats], target: str) -> list[list[str]]:
             _chart(weeks, row.metric) if row.has_chart else "",
         ]
         for row in _ROWS
+    ] + [
+        [f"  {kind}", _kind_text(weeks[0], kind), _kind_text(weeks[1], kind), ""]
+        for kind in sorted({one.kind for week in weeks[:2] for one in week.kinds})
     ]
+
+
+def _kind_text(found: Stats, kind: str) -> str:
+    """Return what a task of a kind cost, as people read it."""
+    cost = next((one.cost_per_task for one in found.kinds if one.kind == kind), None)
+    return "–" if cost is None else money(cost)
 
 
 def period_rows(found: Stats, target: str) -> list[list[str]]:
@@ -71,7 +86,7 @@ def period_rows(found: Stats, target: str) -> list[list[str]]:
     return [
         [row.label.replace("TARGET", target or "target"), value_text(found.metric(row.metric))]
         for row in _ROWS
-    ]
+    ] + [[f"  {one.kind}", _kind_text(found, one.kind)] for one in found.kinds]
 
 
 def value_text(metric: Metric) -> str:

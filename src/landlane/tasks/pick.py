@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right, insort
 from heapq import merge
 from itertools import islice
 
+from landlane.claims.agent_locks import find_agent_locks
 from landlane.claims.claim_paths import save_former_work
 from landlane.claims.model import Claim, ClaimMode, Refused, Request
 from landlane.claims.take import claims_near, claims_of_task, take_in
@@ -442,6 +443,8 @@ class _TaskSearch:
         patterns = self._patterns(task.stored_paths)
         if not patterns:
             return ()
+        if find_agent_locks(self._repo, patterns, self._tx):
+            return None
         self._tx.lock_areas(areas_of(patterns))
         request = Request(patterns=patterns, mode=ClaimMode.EXCLUSIVE, ttl_ms=self._me.lease_ms, task=task.id)
         outcome = take_in(self._tx, self._repo, self._me, request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from landlane.claims.agent_locks import find_agent_locks
 from landlane.claims.take import claims_near
 from landlane.patterns.pattern import alternatives_overlap
 from landlane.store import records
@@ -101,6 +102,7 @@ def _find_claims(snapshot: Snapshot, repo: Repository, tasks: Sequence[Task]) ->
     if not everything:
         return {}
     claims = [claim for claim in claims_near(snapshot, everything, "") if not claim.is_over(snapshot.now)]
+    claims += find_agent_locks(repo, [one for task in tasks for one in task_patterns(repo, task)], snapshot)
     found: dict[str, tuple[Wait, ...]] = {}
     for task in tasks:
         others = [claim for claim in claims if claim.task != task.id]
