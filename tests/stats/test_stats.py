@@ -23,7 +23,7 @@ WEEK = Period(since=3 * DAY, until=NOW)
 TOLD = {"task": "", "code": "", "target": "main", "submitted_at": 1}
 
 
-def entry(at: int, kind: str, **facts: Any) -> JournalEntry:
+def entry(at: int, kind: str, /, **facts: Any) -> JournalEntry:
     data = encode_data(facts)
     return JournalEntry(position=1, number=1, at=at, kind=kind, agent="", session="", data=data, hash="")
 
