@@ -40,7 +40,7 @@ _OPTIONS = ("--port", "--host", "--url", "--tls-cert", "--tls-key")
 def main(words: Sequence[str]) -> int:
     """Serve until there is a reason to end."""
     root, options = _read_options(words)
-    repo = open_repository(root, caller=0)
+    repo = open_repository(root, caller=0, is_person=True)
     folder = ui_folder(repo.state_folder)
     lock = os.open(os.path.join(folder, LOCK_FILE), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

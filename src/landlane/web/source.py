@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 
-from landlane.app.open import read_settings_of
 from landlane.errors import LandlaneError
+from landlane.git.target_settings import settings_in_force
 from landlane.sessions.join import Caller, identify
 from landlane.values import replace
 
@@ -34,7 +34,8 @@ class Source:
             if time.monotonic() - self._read_at > _SETTINGS_SECONDS:
                 self._read_at = time.monotonic()
                 try:
-                    self._repo = replace(self._repo, settings=read_settings_of(self._repo.checkout))
+                    held = settings_in_force(self._repo.checkout, is_person=True)
+                    self._repo = replace(self._repo, settings=held.settings, held=held)
                     self.settings_error = ""
                 except LandlaneError as error:
                     self.settings_error = error.message
