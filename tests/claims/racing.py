@@ -115,9 +115,9 @@ class ClaimRace:
         while len(answers) < self._processes:
             if not select.select([self._replies], [], [], ROUND_SECONDS)[0]:
                 raise TimeoutError(f"round {race}: {len(answers)} of {self._processes} answered")
-            told, number, token, word = REPLY.unpack(os.read(self._replies, REPLY.size))
-            assert told != FAILED, f"round {race}: racer {number} failed, see above"
-            assert told == race, f"racer {number} is in round {told}, not in {race}"
+            answer, number, token, word = REPLY.unpack(os.read(self._replies, REPLY.size))
+            assert answer != FAILED, f"round {race}: racer {number} failed, see above"
+            assert answer == race, f"racer {number} is in round {answer}, not in {race}"
             answers.append((number, token, word.rstrip(b"\0")))
         return answers
 

@@ -53,9 +53,9 @@ def test_exactly_one_of_many_processes_gets_what_all_ask_for_at_once(
 ) -> None:
     rounds = rounds_for(live_project, processes)
 
-    told = race(live_project, kind, processes, rounds)
+    answer = race(live_project, kind, processes, rounds)
 
-    assert told == {"claim.taken": rounds * (2 if kind == "sets" else 1), "session.joined": processes}
+    assert answer == {"claim.taken": rounds * (2 if kind == "sets" else 1), "session.joined": processes}
 
 
 @pytest.mark.promise(
@@ -66,6 +66,6 @@ def test_exactly_one_of_many_processes_gets_what_all_ask_for_at_once(
 def test_processes_that_join_under_one_name_at_once_are_one_session(live_project: Project) -> None:
     rounds = int((8 if live_project.is_postgres else 20) * FACTOR)
 
-    told = race(live_project, "join", 8, rounds)
+    answer = race(live_project, "join", 8, rounds)
 
-    assert told == {"claim.taken": 0, "session.joined": rounds}
+    assert answer == {"claim.taken": 0, "session.joined": rounds}

@@ -60,11 +60,13 @@ def test_a_quick_grant_is_the_same_as_one_that_was_judged(live_project: Project)
     quick = granted(ann.claim("quick", task="T1", note=note, ttl_ms=40 * MINUTE))[0]
     judged = granted(ann.claim("*/judged", task="T1", note=note, ttl_ms=40 * MINUTE))[0]
 
-    told = {entry.facts()["token"]: entry for entry in live_project.entries() if entry.kind == "claim.taken"}
+    answer = {
+        entry.facts()["token"]: entry for entry in live_project.entries() if entry.kind == "claim.taken"
+    }
     standing = {claim.token: claim for claim in live_project.claims()}
 
     for claim, text, kind in ((quick, "quick", "literal"), (judged, "*/judged", "glob")):
-        assert told[claim.token].facts() == {
+        assert answer[claim.token].facts() == {
             "kind": kind,
             "mode": "exclusive",
             "note": note,

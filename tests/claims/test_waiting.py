@@ -131,23 +131,23 @@ def test_a_waiter_gets_what_a_killed_process_held(
 
 
 def test_what_is_free_is_granted_without_standing_in_line(live_project: Project) -> None:
-    told: list[Refused] = []
+    answer: list[Refused] = []
     bob = live_project.agent("bob")
 
-    granted(bob.claim("src", wait_ms=LONG_MS, on_wait=told.append))
+    granted(bob.claim("src", wait_ms=LONG_MS, on_wait=answer.append))
 
-    assert told == []
+    assert answer == []
 
 
 def test_a_waiter_hears_once_what_it_waits_for(live_project: Project) -> None:
     ann, bob = live_project.agent("ann"), live_project.agent("bob")
     ann.take("src")
-    told: list[Refused] = []
+    answer: list[Refused] = []
 
-    bob.claim("src", wait_ms=1200, on_wait=told.append)
+    bob.claim("src", wait_ms=1200, on_wait=answer.append)
 
-    assert [refusal.holder for refusal in told[0].refused] == ["ann"]
-    assert len(told) == 1
+    assert [refusal.holder for refusal in answer[0].refused] == ["ann"]
+    assert len(answer) == 1
 
 
 def test_threads_that_wake_others_at_once_share_one_socket(

@@ -160,12 +160,12 @@ def test_a_process_in_the_checkout_counts_without_a_claim(shared: Shell) -> None
 def test_git_prints_its_own_output(shared: Shell) -> None:
     status = shared.run("git", "--", "status", "--short")
     failed = shared.run("git", "--", "rev-parse", "--verify", "nothing")
-    told = shared.run_json("git", "--", "rev-parse", "--verify", "nothing", exit=128)
+    shown = shared.run_json("git", "--", "rev-parse", "--verify", "nothing", exit=128)
 
     assert (status.exit, status.out) == (0, "")
     assert failed.exit == 128
     assert "fatal: Needed a single revision" in failed.err
-    assert (told["code"], told["exit"]) == ("GIT_FAILED", 128)
+    assert (shown["code"], shown["exit"]) == ("GIT_FAILED", 128)
 
 
 def test_a_git_alias_is_resolved(shared: Shell) -> None:

@@ -202,10 +202,10 @@ def test_output_of_a_client_becomes_progress_usage_and_last_text(client: str) ->
 
     progress, shown = heard(client, printed)
 
-    told, cost = progress.usage, usage.cost_usd
-    assert told is not None
-    assert (told.input_tokens, told.output_tokens) == (usage.input_tokens, usage.output_tokens)
-    assert told.cost_usd == (None if cost is None else pytest.approx(cost))
+    answer, cost = progress.usage, usage.cost_usd
+    assert answer is not None
+    assert (answer.input_tokens, answer.output_tokens) == (usage.input_tokens, usage.output_tokens)
+    assert answer.cost_usd == (None if cost is None else pytest.approx(cost))
     assert progress.last_text.strip().endswith("All is mended.")
     assert any("calc.py" in text for text in shown)
     assert progress.failure is None

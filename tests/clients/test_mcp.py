@@ -140,9 +140,9 @@ def test_of_two_different_clients_one_gets_it_and_the_other_waits_for_it(
     second.model.wait_for_turn("main", 1)
     first.model.open_gate("held")
 
-    told = second.finish()
+    answer = second.finish()
     first.finish()
 
-    assert 1 in told.turns_containing("CLAIM_HELD"), told.out
+    assert 1 in answer.turns_containing("CLAIM_HELD"), answer.out
     entries = [one for one in ask(world, "log")["entries"] if one["kind"] == "claim.taken"]
     assert [one["agent"].partition("-")[0] for one in entries] == ["claude", "codex"]

@@ -27,30 +27,30 @@ OWN_OPTIONS = ("--approval-mode", "--allow-all-tools", "--sandbox")  # which the
 
 def started_in(client: Client, role: str, *denied: str) -> tuple[Client, list[str]]:
     """The client as we would start it in a role, and what is added to its options."""
-    told = permissions_for(client.name, BUILT_IN[role], denied, is_sandboxed=client.name != "codex")
+    answer = permissions_for(client.name, BUILT_IN[role], denied, is_sandboxed=client.name != "codex")
     if client.name == "codex":
-        return Codex(sandbox=told.arguments[1]), list(told.arguments[2:])
+        return Codex(sandbox=answer.arguments[1]), list(answer.arguments[2:])
 
     def home_files(here: Path) -> dict[str, Any]:
         files = client.home_files(here)
-        if told.settings_file:
-            files[told.settings_file] = {**_table(files, told), **told.settings}
+        if answer.settings_file:
+            files[answer.settings_file] = {**_table(files, answer), **answer.settings}
         return files
 
     def environment(url: str) -> dict[str, str]:
         given = client.environment(url)
-        for name, text in told.environment.items():
+        for name, text in answer.environment.items():
             given[name] = json.dumps({**json.loads(given.get(name, "{}")), **json.loads(text)})
         return given
 
     bound = copy.copy(client)
     bound.home_files = home_files  # type: ignore[method-assign]
     bound.environment = environment  # type: ignore[method-assign]
-    return bound, _without_own(list(told.arguments))
+    return bound, _without_own(list(answer.arguments))
 
 
-def _table(files: dict[str, Any], told: Permissions) -> dict[str, Any]:
-    found = files.get(told.settings_file, {})
+def _table(files: dict[str, Any], answer: Permissions) -> dict[str, Any]:
+    found = files.get(answer.settings_file, {})
     return found if isinstance(found, dict) else json.loads(found)
 
 

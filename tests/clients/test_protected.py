@@ -83,8 +83,8 @@ def test_an_edit_of_what_another_session_changed_meanwhile_is_refused(
     result = running.finish()
 
     assert result.files["calc.py"] == changed, result.out
-    told = result.turns_containing("Read it again")
-    assert told or (client.name in ("claude", "qwen") and result.turns_containing("modified since")), (
+    answer = result.turns_containing("Read it again")
+    assert answer or (client.name in ("claude", "qwen") and result.turns_containing("modified since")), (
         result.out
     )
 

@@ -78,10 +78,10 @@ def test_the_demo_keeps_its_promises_and_touches_nothing_around_it(played: DemoR
     "Every figure in the demo's table can be verified from the files it leaves.",
 )
 def test_the_table_of_the_demo_is_found_again_by_plain_git(played: DemoResult) -> None:
-    for way, told in played.answer["ways"].items():
+    for way, shown in played.answer["ways"].items():
         found = _count(played.folder, way)
-        assert {name: told[name] for name in found} == found, way
-        assert abs(_red_seconds(played.folder, way) - told["red_seconds"]) < 0.2, way
+        assert {name: shown[name] for name in found} == found, way
+        assert abs(_red_seconds(played.folder, way) - shown["red_seconds"]) < 0.2, way
     # Where nobody coordinates, the story really collides.
     assert not played.answer["ways"]["naive"]["green_at_end"]
     assert played.answer["ways"]["worktrees"]["conflicts"] > 0

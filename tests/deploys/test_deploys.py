@@ -110,10 +110,10 @@ def test_a_deploy_that_lost_its_lease_cannot_be_made_live(project: Project) -> N
         deploys.begin_verifying(ann.repo, ann.session, holding(lease), begun)
     with pytest.raises(Stale):
         begin(ann, lease)
-    told = deploys.end_failed(ann.repo, ann.session, begun, "X", "mine", exit=None, output="")
+    answer = deploys.end_failed(ann.repo, ann.session, begun, "X", "mine", exit=None, output="")
     deploys.release(ann.repo, ann.session, PROD, lease)
 
-    assert told.reason == "mine"
+    assert answer.reason == "mine"
     (found,) = deploys.list_deploys(bob.repo, "prod")
     assert (found.state, found.code) == ("failed", "DEPLOY_CRASHED")
     assert begin(bob, later).id == "D2"
@@ -259,9 +259,9 @@ def test_an_open_landing_of_the_target_paths_blocks_a_deploy(
     if not is_refused:
         check_landed(ann.repo, target, "main")
         return
-    with pytest.raises(Held) as told:
+    with pytest.raises(Held) as answer:
         check_landed(ann.repo, target, "main")
-    assert (told.value.code, told.value.facts["holder"], told.value.facts["landing"]) == (
+    assert (answer.value.code, answer.value.facts["holder"], answer.value.facts["landing"]) == (
         "UNLANDED_ENTRY",
         "bob",
         "L1",

@@ -98,9 +98,9 @@ def update(repo: Repository, how: str, **more: Any) -> updating.Update:
 
 
 def refused(repo: Repository, how: str) -> LandlaneError:
-    with pytest.raises(LandlaneError) as told:
+    with pytest.raises(LandlaneError) as shown:
         update(repo, how)
-    return told.value
+    return shown.value
 
 
 def test_without_a_remote_the_local_branch_counts(repository: Path, stand: Stand) -> None:
@@ -146,11 +146,11 @@ def test_an_offline_sync_shows_the_last_known_position(
     git(repository, "fetch", "--quiet")
     origin.rename(tmp_path / "gone.git")
 
-    with pytest.raises(LandlaneError) as told:
+    with pytest.raises(LandlaneError) as shown:
         sync(repo)
 
-    assert (told.value.code, told.value.exit_code) == ("OFFLINE", 1)
-    assert (told.value.facts["behind"], told.value.facts["is_fresh"]) == (1, False)
+    assert (shown.value.code, shown.value.exit_code) == ("OFFLINE", 1)
+    assert (shown.value.facts["behind"], shown.value.facts["is_fresh"]) == (1, False)
     assert refused(repo, "merge").code == "OFFLINE"
 
 
@@ -407,8 +407,8 @@ def test_the_checks_run_again_after_an_update(
 
     done = update(with_settings(stand(repository), checks), "merge")
 
-    told = [(check["name"], check["passed"], check["exit"], check["runs"]) for check in done.checks]
-    assert told == [
+    shown = [(check["name"], check["passed"], check["exit"], check["runs"]) for check in done.checks]
+    assert shown == [
         ("there", True, 0, 1),
         ("free", False, 1, 1),
         ("flaky", True, 0, 3),

@@ -239,13 +239,13 @@ def test_the_table_of_the_readme_is_printed_as_the_demo_prints_it() -> None:
 
 
 def test_the_two_commands_of_the_front_page_are_there() -> None:
-    told = subprocess.run(
+    shown = subprocess.run(
         ["make", "--dry-run", "demo", "test"], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
 
-    assert told.returncode == 0, told.stderr
-    assert "landlane demo" in told.stdout
-    assert "pytest" in told.stdout
+    assert shown.returncode == 0, shown.stderr
+    assert "landlane demo" in shown.stdout
+    assert "pytest" in shown.stdout
 
 
 @pytest.mark.slow
@@ -292,11 +292,11 @@ def headings(page: Path) -> set[str]:
 
 @pytest.mark.slow
 def test_the_picture_of_the_front_page_shows_what_the_product_says() -> None:
-    told = subprocess.run(
+    shown = subprocess.run(
         [sys.executable, str(ROOT / "scripts" / "picture.py"), "--check"],
         capture_output=True,
         text=True,
         timeout=LIMIT_SECONDS,
     )
 
-    assert told.returncode == 0, told.stderr
+    assert shown.returncode == 0, shown.stderr

@@ -18,11 +18,11 @@ HEADING = re.compile(r"^## (?P<message>.+) \[(?P<code>[A-Z][A-Z_]+)\]$", re.MULT
 
 
 def test_every_heading_is_a_message_of_the_product() -> None:
-    told = {(one.message, one.code) for one in collect_codes(PACKAGE)}
+    answer = {(one.message, one.code) for one in collect_codes(PACKAGE)}
     text = PAGE.read_text(encoding="utf-8")
 
     headings = HEADING.findall(text)
 
     assert len(headings) == len(set(headings)) == len(re.findall(r"^## ", text, re.MULTILINE))
     assert len(headings) >= 25
-    assert [heading for heading in headings if heading not in told] == []
+    assert [heading for heading in headings if heading not in answer] == []

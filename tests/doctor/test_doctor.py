@@ -172,8 +172,8 @@ def test_a_broken_store_is_rebuilt_with_all_its_state(used: Shell, damage) -> No
     answer = used.run_json("doctor", "--fix")
 
     assert red(answer) == []
-    told = next(check["found"] for check in answer["checks"] if check["name"] == "rebuild")
-    assert told.startswith("from 12 journal entries: 3 claims, 2 sessions, epoch ")
+    shown = next(check["found"] for check in answer["checks"] if check["name"] == "rebuild")
+    assert shown.startswith("from 12 journal entries: 3 claims, 2 sessions, epoch ")
     assert len(list(used.state.glob("store.before-*.db"))) == (damage not in (Path.unlink, _empty))
     assert used.holders() == {"src/**": "ann", "app/[id].tsx": "ann", "deploy:prod": "bob"}
     assert used.run_json("log", "--verify")["trouble"] == []
@@ -250,8 +250,8 @@ def test_lines_with_a_broken_chain_are_kept_but_not_replayed(used: Shell) -> Non
 
     answer = used.run_json("doctor", "--fix")
 
-    told = next(check["found"] for check in answer["checks"] if check["name"] == "rebuild")
-    assert f"{len(lines) - 6} lines of it could not be used and are kept" in told
+    shown = next(check["found"] for check in answer["checks"] if check["name"] == "rebuild")
+    assert f"{len(lines) - 6} lines of it could not be used and are kept" in shown
     assert len(list(used.state.glob("journal.before-*.jsonl"))) == 1
     assert used.run_json("log", "--verify")["trouble"] == []
 

@@ -174,8 +174,8 @@ def test_another_process_with_the_same_pid_is_left_alone(weak_testbed: ExecTestb
     # A record that was never ended, as if its pid were used again by somebody else since.
     with testbed.shell.start("log", "--follow") as bystander:
         forge_run(testbed, bystander.pid)
-        told = testbed.execute("review", "true")
-        assert "was left by its starter: none went on" in told.err, told
+        answer = testbed.execute("review", "true")
+        assert "was left by its starter: none went on" in answer.err, answer
         assert bystander.is_running
 
 

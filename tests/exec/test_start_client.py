@@ -170,7 +170,7 @@ def test_a_client_as_a_worker_gets_its_role_behind_the_translators_words(
 def test_a_worker_that_proposes_may_edit_and_one_that_explores_may_not(
     scratch: Path, tmp_path: Path, client: str
 ) -> None:
-    def told(role: str) -> str:
+    def answer(role: str) -> str:
         start = prepare_command(
             worker_command(client), BUILT_IN[role], Settings(), str(scratch / role), str(tmp_path)
         )
@@ -186,8 +186,8 @@ def test_a_worker_that_proposes_may_edit_and_one_that_explores_may_not(
     }[client]
     for role in ("explore", "propose"):
         (scratch / role).mkdir()
-    assert edit in told("explore")
-    kept = told("propose")
+    assert edit in answer("explore")
+    kept = answer("propose")
     assert edit not in kept
     # What its role has not been given otherwise stays away.
     network = {"claude": "WebFetch", "copilot": "--deny-tool url", "opencode": '"webfetch":"deny"'}

@@ -130,12 +130,12 @@ def join_prepare(one: JoiningAgent) -> str:
     return f"{fan.id} {task_id} {fan.children[1]}"
 
 
-def join_act(one: JoiningAgent, told: str) -> None:
-    one.end(told.split()[2])
+def join_act(one: JoiningAgent, answer: str) -> None:
+    one.end(answer.split()[2])
 
 
-def join_check(one: JoiningAgent, told: str) -> None:
-    fan_id, task_id, last = told.split()
+def join_check(one: JoiningAgent, answer: str) -> None:
+    fan_id, task_id, last = answer.split()
     fan, branches = find_fan(one.repo, fan_id)
     task = read.get_task(one.repo, task_id)
     is_over = read.get_task(one.repo, last).state == "done"
@@ -160,13 +160,13 @@ def join_check(one: JoiningAgent, told: str) -> None:
 
 
 def rest_prepare(one: JoiningAgent) -> str:
-    told = join_prepare(one)
-    one.end(told.split()[2])
-    return told
+    answer = join_prepare(one)
+    one.end(answer.split()[2])
+    return answer
 
 
-def rest_act(one: JoiningAgent, told: str) -> None:
-    del told
+def rest_act(one: JoiningAgent, answer: str) -> None:
+    del answer
     settle_fans(one.repo)
 
 
@@ -184,14 +184,14 @@ def judge_prepare(one: JoiningAgent) -> str:
     return f"{review.id} {task_id}"
 
 
-def judge_act(one: JoiningAgent, told: str) -> None:
+def judge_act(one: JoiningAgent, answer: str) -> None:
     judge = JoiningAgent(one.repo, f"{one.session.agent}-judge")
     arm(int(os.environ["STEPS"]))
-    give_verdict(judge.repo, judge.session, told.split(maxsplit=1)[0], verdict="approve")
+    give_verdict(judge.repo, judge.session, answer.split(maxsplit=1)[0], verdict="approve")
 
 
-def judge_check(one: JoiningAgent, told: str) -> None:
-    review_id, task_id = told.split()
+def judge_check(one: JoiningAgent, answer: str) -> None:
+    review_id, task_id = answer.split()
     review = get_review(one.repo, review_id)
     task = read.get_task(one.repo, task_id)
     assert (review.state, task.state) in (
@@ -218,12 +218,12 @@ def die(repository: Path, place: str, scene: str, steps: int, out: int) -> None:
     prepare, act, _ = SCENES[scene]
     repo = open_test_repository(repository, place)
     one = JoiningAgent(repo, f"{scene}{steps}")
-    told = prepare(one)
-    os.write(out, told.encode())
+    answer = prepare(one)
+    os.write(out, answer.encode())
     os.environ["STEPS"] = str(steps)
     if scene != "judge":
         arm(steps)
-    act(one, told)
+    act(one, answer)
     os._exit(0)
 
 
@@ -239,7 +239,7 @@ def run(repository: Path, place: str, scene: str, stride: int) -> int:
                 os._exit(3)
         os.close(mouth)
         _, status = os.waitpid(child, 0)
-        told = os.read(ear, 1000).decode()
+        answer = os.read(ear, 1000).decode()
         os.close(ear)
         assert os.WIFSIGNALED(status) or os.waitstatus_to_exitcode(status) == 0, (scene, steps, status)
         checker = os.fork()
@@ -247,7 +247,7 @@ def run(repository: Path, place: str, scene: str, stride: int) -> int:
             code = 4
             try:
                 repo = open_test_repository(repository, place)
-                SCENES[scene][2](JoiningAgent(repo, f"after-{scene}{steps}"), told)
+                SCENES[scene][2](JoiningAgent(repo, f"after-{scene}{steps}"), answer)
                 code = 0
             finally:
                 if code:

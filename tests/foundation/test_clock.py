@@ -113,10 +113,10 @@ def test_a_length_of_time_is_told_in_its_two_largest_units(milliseconds: int, te
 
 @given(st.integers(min_value=1000, max_value=10**12))
 def test_what_is_told_can_be_typed_again(milliseconds: int) -> None:
-    told = parse_duration(duration_text(milliseconds))
+    answer = parse_duration(duration_text(milliseconds))
 
-    assert told <= milliseconds
-    assert told > milliseconds * 0.95 or milliseconds - told < 60_000
+    assert answer <= milliseconds
+    assert answer > milliseconds * 0.95 or milliseconds - answer < 60_000
 
 
 @pytest.mark.parametrize(

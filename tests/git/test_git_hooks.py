@@ -390,14 +390,14 @@ def test_our_own_commit_passes_and_runs_the_users_hook_once(testbed: HookedRepos
     testbed.hold("ann", "a.py")
     (testbed.repository / "a.py").write_text("text\n", encoding="utf-8")
     repo = testbed.prepared_repo()
-    wish = make_commit_request(repo, ["a.py"], str(testbed.repository), message="Work")
+    commit_request = make_commit_request(repo, ["a.py"], str(testbed.repository), message="Work")
     with pytest.raises(NotAllowed) as refused:
-        commit(repo, testbed.session("ann"), wish)
+        commit(repo, testbed.session("ann"), commit_request)
     assert refused.value.code == "TARGET_GUARDED"
     assert not log.exists()
 
     testbed.ok("switch", "-q", "-c", "topic")
-    commit(repo, testbed.session("ann"), wish)
+    commit(repo, testbed.session("ann"), commit_request)
 
     assert log.read_text(encoding="utf-8") == "pre \n"
 
@@ -827,7 +827,7 @@ def test_a_broken_store_refuses(testbed: HookedRepository) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "reply"),
     [
         ("UPDATE meta SET value = '2' WHERE key = 'schema'", "newer Landlane"),
         ("UPDATE meta SET value = '0' WHERE key = 'schema'", "older Landlane"),
@@ -836,7 +836,7 @@ def test_a_broken_store_refuses(testbed: HookedRepository) -> None:
     ],
 )
 def test_a_store_of_another_version_or_program_refuses(
-    testbed: HookedRepository, command: str, told: str
+    testbed: HookedRepository, command: str, reply: str
 ) -> None:
     for number in range(2):  # from the second commit on the fast path would allow it
         testbed.stage("a.py", f"{number}\n")
@@ -849,7 +849,7 @@ def test_a_store_of_another_version_or_program_refuses(
         database.commit()
     testbed.stage("a.py", "more\n")
 
-    assert told in testbed.refused("commit", "-q", "-m", "Work")
+    assert reply in testbed.refused("commit", "-q", "-m", "Work")
 
 
 # ------------------------------------------------------------------------------------------ the resident

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 WANTED = ["refs/heads/main", "refs/heads/topic/one", "refs/heads/nowhere"]
 
 
-def told(repository: Path, *patterns: str) -> dict[str, str]:
+def refs_of(repository: Path, *patterns: str) -> dict[str, str]:
     lines = git(repository, "for-each-ref", "--format=%(refname) %(objectname)", *patterns).splitlines()
     return dict(line.split(" ") for line in lines)  # type: ignore[misc]
 
@@ -26,12 +26,12 @@ def told(repository: Path, *patterns: str) -> dict[str, str]:
 def test_loose_packed_and_moved_branches_are_found(repository: Path) -> None:
     common = str(repository / ".git")
     git(repository, "branch", "topic/one")
-    assert read_refs(common, WANTED) == told(repository, *WANTED)
+    assert read_refs(common, WANTED) == refs_of(repository, *WANTED)
     git(repository, "tag", "-a", "-m", "x", "v1")
     git(repository, "pack-refs", "--all")
-    assert read_refs(common, WANTED) == told(repository, *WANTED)
+    assert read_refs(common, WANTED) == refs_of(repository, *WANTED)
     commit_file(repository, "new.txt", "moved\n")
-    assert read_refs(common, WANTED) == told(repository, *WANTED)
+    assert read_refs(common, WANTED) == refs_of(repository, *WANTED)
 
 
 def test_branches_of_a_task_are_found(repository: Path) -> None:
@@ -39,10 +39,10 @@ def test_branches_of_a_task_are_found(repository: Path) -> None:
     for name in ("T1-1/work", "T1-2/work", "T11-1/work", "T1-1/other", "T1-x"):
         git(repository, "branch", f"landlane/{name}")
     found = refs_below(common, "refs/heads/landlane/T1-", "/work")
-    assert found == told(repository, "refs/heads/landlane/T1-*/work")
+    assert found == refs_of(repository, "refs/heads/landlane/T1-*/work")
     git(repository, "pack-refs", "--all")
     git(repository, "branch", "--force", "landlane/T1-3/work")
-    assert refs_below(common, "refs/heads/landlane/T1-", "/work") == told(
+    assert refs_below(common, "refs/heads/landlane/T1-", "/work") == refs_of(
         repository, "refs/heads/landlane/T1-*/work"
     )
     assert refs_below(common, "refs/heads/landlane/T9-", "/work") == {}

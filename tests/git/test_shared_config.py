@@ -55,14 +55,14 @@ def worktree(repository: Path) -> Path:
 
 def mend_by_next_command(repository: Path, agent: str = "ann") -> list[str]:
     """What a command of the git family says by the way; an agent is at work."""
-    told: list[str] = []
+    answer: list[str] = []
     repo = open_repository(str(repository))
     try:
         join(repo, agent)
-        prepare_git(repo, told.append)
+        prepare_git(repo, answer.append)
     finally:
         repo.close()
-    return told
+    return answer
 
 
 def entries_of(repository: Path, kind: str) -> list[dict[str, Any]]:
@@ -119,13 +119,13 @@ def test_repository_made_bare_by_git_init_is_repaired_by_the_next_command(
     subprocess.run(["git", "init", "--quiet"], cwd=worktree, env=variables, check=True)
     assert not is_usable(repository)
 
-    told = mend_by_next_command(repository)
+    answer = mend_by_next_command(repository)
 
     assert is_usable(repository)
     assert is_usable(worktree)
-    assert len(told) == 1
-    assert "core.bare is true" in told[0]
-    assert "live then: bob" in told[0]
+    assert len(answer) == 1
+    assert "core.bare is true" in answer[0]
+    assert "live then: bob" in answer[0]
     assert [entry["reason"] for entry in entries_of(repository, "git.mended")] == [
         "core.bare is true: git refuses to work in the main checkout; it is false again"
     ]
@@ -185,9 +185,9 @@ def test_only_the_core_section_counts_and_the_last_value_wins() -> None:
 def test_a_working_tree_elsewhere_is_taken_back(repository: Path, tmp_path: Path) -> None:
     git(repository, "config", "core.worktree", str(tmp_path / "elsewhere"))
 
-    told = mend_by_next_command(repository)
+    answer = mend_by_next_command(repository)
 
-    assert "core.worktree" in told[0]
+    assert "core.worktree" in answer[0]
     assert setting(repository, "core.worktree") == ""
     assert is_usable(repository)
 
@@ -202,9 +202,9 @@ def test_hooks_from_a_folder_that_is_gone_are_taken_back(repository: Path, home:
     remember_config(home)
     git(repository, "config", "core.hooksPath", "/nowhere/hooks")
 
-    told = mend_by_next_command(repository)
+    answer = mend_by_next_command(repository)
 
-    assert "no hook runs" in told[0]
+    assert "no hook runs" in answer[0]
     assert setting(repository, "core.hooksPath") == ""
 
 

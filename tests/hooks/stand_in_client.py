@@ -125,12 +125,12 @@ class ScriptedClient:
     def edit(self, path: str, text: str | None = None, agent: str = "") -> HookAnswer:
         """Try to edit a file; it is changed only if the hook allows it."""
         full = os.path.join(self.root, path)
-        told = self.before("Edit", agent, file_path=full, old_string="a", new_string="b")
-        if not told.is_denied:
+        shown = self.before("Edit", agent, file_path=full, old_string="a", new_string="b")
+        if not shown.is_denied:
             if text is not None:
                 Path(full).write_text(text, encoding="utf-8")
             self.after("Edit", agent, file_path=full)
-        return told
+        return shown
 
     def read(self, path: str, agent: str = "") -> HookAnswer:
         """Read a file with the client's own tool."""

@@ -68,9 +68,9 @@ def test_each_change_has_one_entry(project: Project) -> None:
     ann.renew("lib")
     ann.leave()
 
-    told = [(entry.kind, entry.facts().get("pattern")) for entry in project.entries()]
+    answer = [(entry.kind, entry.facts().get("pattern")) for entry in project.entries()]
 
-    assert told == [
+    assert answer == [
         ("repository.begun", None),
         ("session.joined", None),
         ("claim.taken", "src"),

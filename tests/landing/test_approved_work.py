@@ -90,9 +90,9 @@ def test_approved_work_lands_after_its_author_has_left(testbed: LandingTestbed) 
     sessions.leave(repo, testbed.agent("ann"))
     approve(testbed)
 
-    (told,) = submit_approved(testbed.prepared_repo)
+    (answer,) = submit_approved(testbed.prepared_repo)
 
-    assert told == f"T1 was approved at {head[:12]}, and lands as L1"
+    assert answer == f"T1 was approved at {head[:12]}, and lands as L1"
     assert testbed.run() is None
     assert (testbed.reload("L1").state, get_task(repo, "T1").state) == ("landed", "done")
     assert list_claims(repo) == []
@@ -147,16 +147,16 @@ def test_commit_verified_in_one_clone_lands_from_another_or_waits(
     assert pins(other) == [pin]
 
     git_line(testbed.folder, "push", "--quiet", "origin", f":{pin}")
-    (told,) = submit_verified(other.prepared_repo)
-    assert told.startswith(f"T1 was proved at {head[:12]}, which is not here")
+    (answer,) = submit_verified(other.prepared_repo)
+    assert answer.startswith(f"T1 was proved at {head[:12]}, which is not here")
     assert (get_task(repo, "T1").state, get_task(repo, "T1").attempt) == (
         "landing",
         1,
     )
 
     git_line(testbed.folder, "push", "--quiet", "origin", f"{head}:{pin}")
-    (told,) = submit_verified(other.prepared_repo)
-    assert told == f"T1 was proved at {head[:12]}, and lands as L1"
+    (answer,) = submit_verified(other.prepared_repo)
+    assert answer == f"T1 was proved at {head[:12]}, and lands as L1"
     assert other.run() is None
     assert (other.reload("L1").state, get_task(repo, "T1").state) == ("landed", "done")
     assert pins(other) == []
@@ -194,9 +194,9 @@ def test_role_that_may_not_commit_lands_only_changes_that_were_handed_back(
         testbed.branch(BRANCH, {"src/more.py": "2\n"}, start=BRANCH)
         complete_task(repo, testbed.agent("carl"), "T1")
 
-    (told,) = submit_verified(testbed.prepared_repo)
+    (answer,) = submit_verified(testbed.prepared_repo)
 
-    assert ("lands as L1" in told, "WRONG_ROLE" in told) == (not is_tampered, is_tampered), told
+    assert ("lands as L1" in answer, "WRONG_ROLE" in answer) == (not is_tampered, is_tampered), answer
 
 
 def test_commit_that_cannot_be_deleted_on_the_remote_stays_marked_as_shared(

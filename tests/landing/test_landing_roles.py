@@ -126,16 +126,16 @@ def refuse(testbed: LandingTestbed, branch: str, role: str) -> NotAllowed:
     """Try to land a branch in a role: refused at the door, and by the queue when it got past that."""
     before = testbed.tip
     testbed.agent("ann", role=role)
-    with pytest.raises(NotAllowed) as told:
+    with pytest.raises(NotAllowed) as answer:
         testbed.submit_with_held_claims(branch)
-    assert told.value.code == "ROLE_FORBIDS", told.value
+    assert answer.value.code == "ROLE_FORBIDS", answer.value
     entry = force_into_queue(testbed, branch, role)
     assert testbed.run() is None
     ended = testbed.reload(entry)
     assert (ended.state, ended.code) == (BOUNCED, "ROLE_FORBIDS"), ended
     assert ended.advice
     assert testbed.tip == before
-    return told.value
+    return answer.value
 
 
 # ---------------------------------------------------------------------------------- each of the twelve
@@ -153,10 +153,10 @@ def test_role_lands_only_paths_that_it_may_change(testbed: LandingTestbed, role:
     for number, path in enumerate(bad):
         branch = f"bad{number}"
         plumber.branch(branch, ("100644", blob, path))
-        with pytest.raises(NotAllowed) as told:
+        with pytest.raises(NotAllowed) as answer:
             testbed.submit_with_held_claims(branch)
-        assert told.value.code == "ROLE_FORBIDS", path
-        assert told.value.facts["role"] == role
+        assert answer.value.code == "ROLE_FORBIDS", path
+        assert answer.value.facts["role"] == role
     entries = [force_into_queue(testbed, f"bad{number}", role) for number in range(0, len(bad), 5)]
     assert testbed.run() is None
     assert {(testbed.reload(one).state, testbed.reload(one).code) for one in entries} == {
@@ -182,9 +182,9 @@ def test_role_lands_only_paths_that_it_may_change(testbed: LandingTestbed, role:
 def test_one_forbidden_path_refuses_the_branch(testbed: LandingTestbed) -> None:
     testbed.branch("mixed", {"src/a.py": "b\n", "tests/a.py": "evil\n", "tests/deep/b.py": "evil\n"})
 
-    told = refuse(testbed, "mixed", "code")
+    answer = refuse(testbed, "mixed", "code")
 
-    assert told.facts["paths"] == ["tests/a.py", "tests/deep/b.py"]
+    assert answer.facts["paths"] == ["tests/a.py", "tests/deep/b.py"]
 
 
 def test_the_list_of_paths_comes_back_with_the_entry(testbed: LandingTestbed) -> None:
@@ -267,10 +267,10 @@ def test_a_submodule_does_not_land(testbed: LandingTestbed, hidden: bool) -> Non
     plumber = BranchWriter(testbed)
     plumber.branch("sub", ("160000", testbed.tip, "src/sub"), ("100644", plumber.blob("b\n"), "src/a.py"))
 
-    told = refuse(testbed, "sub", "code")
+    answer = refuse(testbed, "sub", "code")
 
-    assert told.facts["paths"] == ["src/sub"]
-    assert "submodule" in told.message
+    assert answer.facts["paths"] == ["src/sub"]
+    assert "submodule" in answer.message
 
 
 def test_a_role_that_may_change_protected_files_does(testbed: LandingTestbed) -> None:
@@ -308,9 +308,9 @@ def test_replaced_objects_hide_nothing(testbed: LandingTestbed) -> None:
     plumber.run("replace", evil, good)
 
     testbed.agent("ann", role="code")
-    with pytest.raises(NotAllowed) as told:
+    with pytest.raises(NotAllowed) as answer:
         testbed.submit_with_held_claims("evil")
-    assert told.value.facts["paths"] == ["tests/a.py"]
+    assert answer.value.facts["paths"] == ["tests/a.py"]
 
 
 def test_a_merge_that_smuggles_is_judged_by_its_tree(testbed: LandingTestbed) -> None:

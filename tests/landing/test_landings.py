@@ -185,9 +185,9 @@ def test_submission_is_checked_again_in_the_transaction(project: Project) -> Non
     ann.take("a")
     enter(ann, "a")
     ann.release("a")
-    with pytest.raises(Held) as told:
+    with pytest.raises(Held) as answer:
         enter(bob, "a", branch="two")
-    assert "L1: one of ann" in told.value.hint
+    assert "L1: one of ann" in answer.value.hint
     assert landings.list_landings(ann.repo)[0].id == "L1"
 
 

@@ -47,9 +47,9 @@ def test_file_name_that_is_not_valid_text_needs_a_wider_claim(testbed: LandingTe
     testbed.configure("[]", files={name: "old\n"})
     testbed.branch("one", {name: "one\n"})
     testbed.branch("two", {name: "two\n"})
-    with pytest.raises(NotAllowed) as told:
+    with pytest.raises(NotAllowed) as answer:
         testbed.submit_with_held_claims("one")
-    assert told.value.hint.startswith("landlane claim 'd/**'")
+    assert answer.value.hint.startswith("landlane claim 'd/**'")
     repo = testbed.repo
     wide = claims.make_request(repo, (repo.git.pattern_of("d/**", "glob"),))
     claims.take(repo, testbed.agent("ann"), wide)

@@ -38,9 +38,9 @@ def testbed(repository: Path) -> CrashTestbed:
     made = CrashTestbed(repository)
     settings = repository / "landlane.toml"
     gate = repository.parent / "gate"
-    told = settings.read_text().replace("resident = false", "resident = true")
-    told = told.replace("test ! -e red.txt", f"test ! -p {gate} || read line < {gate}; test ! -e red.txt")
-    settings.write_text(told)
+    answer = settings.read_text().replace("resident = false", "resident = true")
+    answer = answer.replace("test ! -e red.txt", f"test ! -p {gate} || read line < {gate}; test ! -e red.txt")
+    settings.write_text(answer)
     git_line(repository, "commit", "--quiet", "-am", "Let it run by itself")
     made.start = git_line(repository, "rev-parse", "main")
     return made

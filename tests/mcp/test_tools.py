@@ -140,9 +140,9 @@ def test_a_question_for_a_person_pauses_the_task(repository: Path) -> None:
         person = join(repo, "pat", kind=SessionKind.PERSON).session
         answer_gate(repo, person, "G1", approve=True, why="blue")
         repo.close()
-        told = ann.call("ask", task=task, question="red or blue?", kind="taste")
-        assert (told["gate"]["state"], told["gate"]["answer"]) == ("approved", "blue")
-        assert told["task"]["state"] == "active"
+        shown = ann.call("ask", task=task, question="red or blue?", kind="taste")
+        assert (shown["gate"]["state"], shown["gate"]["answer"]) == ("approved", "blue")
+        assert shown["task"]["state"] == "active"
 
 
 def test_state_is_set_by_version_and_appended_to(repository: Path) -> None:

@@ -219,12 +219,12 @@ DONE = WorkComplete(assignment="T7-1", summary="s", usage=Usage(cost_usd=2.0))
 
 
 def test_a_conversation_goes_its_way() -> None:
-    told = Progress(assignment="T7-1", text="x", usage=Usage(input_tokens=3))
+    answer = Progress(assignment="T7-1", text="x", usage=Usage(input_tokens=3))
 
     assert not Conversation().is_working
-    assert talk(ASKED, ALIVE, told).is_working
-    assert talk(ASKED, ALIVE, told).usage == Usage(input_tokens=3)
-    over = talk(ASKED, told, DONE)
+    assert talk(ASKED, ALIVE, answer).is_working
+    assert talk(ASKED, ALIVE, answer).usage == Usage(input_tokens=3)
+    over = talk(ASKED, answer, DONE)
     assert (over.is_working, over.end, over.messages) == (False, DONE, 2)
     assert over.usage == Usage(cost_usd=2.0)
     ended = talk(ASKED, WorkFailed(assignment="T7-1", code="failed", reason="no"))

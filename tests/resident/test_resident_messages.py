@@ -25,11 +25,11 @@ pairs = st.dictionaries(st.binary(max_size=9), st.binary(max_size=9), max_size=4
 
 @given(st.binary(max_size=9), st.binary(max_size=9), words, pairs, st.binary(max_size=50))
 def test_a_request_comes_through_as_it_was(
-    verb: bytes, cwd: bytes, said: list[bytes], told: dict[bytes, bytes], stdin: bytes
+    verb: bytes, cwd: bytes, said: list[bytes], answer: dict[bytes, bytes], stdin: bytes
 ) -> None:
-    request = pack_request(verb, cwd, said, told, stdin)
+    request = pack_request(verb, cwd, said, answer, stdin)
     assert body_length(request[:HEAD]) == len(request) - HEAD
-    assert unpack_request(request[HEAD:]) == (verb, cwd, said, told, stdin)
+    assert unpack_request(request[HEAD:]) == (verb, cwd, said, answer, stdin)
 
 
 @given(st.binary(max_size=200))
@@ -59,7 +59,7 @@ def test_what_is_too_long_is_refused_before_it_is_read() -> None:
 
 
 def test_only_what_tells_who_asks_is_told() -> None:
-    told = shared_environment(
+    answer = shared_environment(
         {
             b"LANDLANE_SESSION": b"s:x",
             b"LANDLANE_STORE": b"/elsewhere",
@@ -72,4 +72,4 @@ def test_only_what_tells_who_asks_is_told() -> None:
             b"TERM": b"dumb",
         }
     )
-    assert set(told) == {b"LANDLANE_SESSION", b"CLAUDE_PROJECT_DIR", b"TERM"}
+    assert set(answer) == {b"LANDLANE_SESSION", b"CLAUDE_PROJECT_DIR", b"TERM"}

@@ -45,10 +45,10 @@ def test_a_role_without_claims_is_refused_each(project: Project, role: str) -> N
     ann = project.agent("ann", role=role)
 
     for pattern in ("src/a.py", "**", "deploy:prod"):
-        with pytest.raises(NotAllowed) as told:
+        with pytest.raises(NotAllowed) as answer:
             ann.claim(pattern)
-        assert (told.value.code, told.value.facts["role"]) == ("ROLE_FORBIDS", role)
-        assert (told.value.facts["verb"], told.value.exit_code) == ("claim", 6)
+        assert (answer.value.code, answer.value.facts["role"]) == ("ROLE_FORBIDS", role)
+        assert (answer.value.facts["verb"], answer.value.exit_code) == ("claim", 6)
     assert ann.holds() == []
     assert caught(project) == [("ann", "claim", STAY_IN_ROLE)] * 3
 
@@ -64,10 +64,10 @@ def test_a_role_claims_what_it_may_write_and_nothing_else(project: Project) -> N
     tess.take("tests/a.py")
     ann.take("deploy:prod")
     for agent, path in ((ann, "tests/b.py"), (ann, "tests/**"), (ann, ".gitattributes"), (tess, "src/b.py")):
-        with pytest.raises(NotAllowed) as told:
+        with pytest.raises(NotAllowed) as answer:
             agent.claim(path)
-        assert (told.value.code, told.value.facts["path"]) == ("ROLE_FORBIDS", path)
-        assert told.value.facts["holder"] == agent.name
+        assert (answer.value.code, answer.value.facts["path"]) == ("ROLE_FORBIDS", path)
+        assert answer.value.facts["holder"] == agent.name
     rob.take("tests/b.py", ".gitattributes")
 
 
@@ -106,9 +106,9 @@ def test_paths_and_verbs_are_judged_for_every_guard(project: Project) -> None:
     check_verb(ann.repo, ann.session, "land", guard="landing")
     with pytest.raises(NotAllowed, match="the role code may not deploy"):
         check_verb(ann.repo, ann.session, "deploy", guard="deploy")
-    with pytest.raises(NotAllowed) as told:
+    with pytest.raises(NotAllowed) as answer:
         check_paths(ann.repo, ann.session, ["src/a.py", "tests/a.py", "tests/b.py"], guard="commit")
-    assert told.value.facts["paths"] == ["tests/a.py", "tests/b.py"]
+    assert answer.value.facts["paths"] == ["tests/a.py", "tests/b.py"]
     assert [guard for _, guard, _ in caught(project)] == ["deploy", "commit"]
 
 
@@ -136,9 +136,9 @@ def test_nobody_takes_the_task_of_another_role(project: Project) -> None:
     ann, tess = project.agent("ann", role="code"), project.agent("tess", role="test")
     task = add(ann, "test it", role="test")
 
-    with pytest.raises(NotAllowed) as told:
+    with pytest.raises(NotAllowed) as answer:
         next_task(ann.repo, ann.session, "test")
-    assert told.value.code == "ROLE_FORBIDS"
+    assert answer.value.code == "ROLE_FORBIDS"
     with pytest.raises(NotAllowed, match="a task for the role test is not for the role code"):
         take_task(ann.repo, ann.session, task.id, "")
     expect_no_task(ann)
@@ -148,9 +148,9 @@ def test_nobody_takes_the_task_of_another_role(project: Project) -> None:
 def test_a_task_for_a_role_that_is_not_there_is_refused(project: Project) -> None:
     ann = project.agent("ann")
 
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(Malformed) as answer:
         add_task(ann.repo, ann.session, NewTask(title="Test it", role="tset"))
-    assert (told.value.code, told.value.facts["nearest"]) == ("UNKNOWN_ROLE", "test")
+    assert (answer.value.code, answer.value.facts["nearest"]) == ("UNKNOWN_ROLE", "test")
     with pytest.raises(Malformed, match="unknown role ops"):
         import_checklist(ann.repo, ann.session, "- [ ] Ship it (role: ops)\n")
 
@@ -159,19 +159,19 @@ def test_a_task_for_a_role_that_is_not_there_is_refused(project: Project) -> Non
 
 
 def test_an_unknown_role_cannot_be_joined_in(project: Project) -> None:
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(Malformed) as answer:
         project.agent("ann", role="coder")
 
-    assert (told.value.code, told.value.facts["nearest"]) == ("UNKNOWN_ROLE", "code")
+    assert (answer.value.code, answer.value.facts["nearest"]) == ("UNKNOWN_ROLE", "code")
     assert "session.joined" not in project.kinds()
 
 
 def test_an_agent_cannot_give_itself_another_role(project: Project) -> None:
     ann = project.agent("ann", role="explore")
 
-    with pytest.raises(NotAllowed) as told:
+    with pytest.raises(NotAllowed) as answer:
         sessions.join(ann.repo, "ann", role="code")
-    assert (told.value.code, told.value.facts["role"]) == ("ROLE_FORBIDS", "explore")
+    assert (answer.value.code, answer.value.facts["role"]) == ("ROLE_FORBIDS", "explore")
     assert sessions.join(ann.repo, "ann").session.role == "explore"
     assert sessions.join(ann.repo, "ann", role="code", may_choose_role=True).session.role == "code"
 
@@ -192,9 +192,9 @@ def test_whoever_is_below_an_agent_has_its_role_under_any_name(project: Project)
     ann = project.agent("ann", role="explore", process=_here(project))
 
     assert sessions.join(ann.repo, "bob").session.role == "explore"
-    with pytest.raises(NotAllowed) as told:
+    with pytest.raises(NotAllowed) as answer:
         sessions.join(ann.repo, "carl", role="code")
-    assert (told.value.code, told.value.facts["wanted"]) == ("ROLE_FORBIDS", "code")
+    assert (answer.value.code, answer.value.facts["wanted"]) == ("ROLE_FORBIDS", "code")
     assert sessions.join(ann.repo, "carl", role="explore").session.role == "explore"
 
 
@@ -212,9 +212,9 @@ def test_below_an_agent_nobody_gets_into_the_session_of_another(project: Project
     bob = project.agent("bob")
     ann = project.agent("ann", role="explore", process=_here(project))
 
-    with pytest.raises(NotAllowed) as told:
+    with pytest.raises(NotAllowed) as answer:
         sessions.join(ann.repo, "bob", process=ann.repo.processes.current())
-    assert told.value.code == "ROLE_FORBIDS"
+    assert answer.value.code == "ROLE_FORBIDS"
     assert bob.session.role == ""
 
 
@@ -232,6 +232,6 @@ def test_no_role_decides_for_a_person(project: Project) -> None:
     ann = project.agent("ann", role="orchestrator")
     posing = replace(ann.session, kind=SessionKind.PERSON)
 
-    with pytest.raises(NotAllowed) as told:
+    with pytest.raises(NotAllowed) as answer:
         decide_held_entry(ann.repo, posing, "L1", is_approved=True)
-    assert told.value.code == "ROLE_FORBIDS"
+    assert answer.value.code == "ROLE_FORBIDS"

@@ -77,12 +77,12 @@ def test_each_session_acknowledges_what_it_read(project: Project) -> None:
         "bob": (TWO.version, True),
         "eve": ("", False),
     }
-    told = [
+    answer = [
         (entry.agent, entry.facts()["version"], entry.facts()["how"])
         for entry in project.entries()
         if entry.kind == "rules.acknowledged"
     ]
-    assert told == [("ann", ONE.version, HOOK), ("bob", TWO.version, COMMAND)]
+    assert answer == [("ann", ONE.version, HOOK), ("bob", TWO.version, COMMAND)]
 
 
 @pytest.mark.promise(

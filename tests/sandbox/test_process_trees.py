@@ -172,7 +172,7 @@ def test_a_recorded_tree_can_be_ended_after_its_starter_was_killed(
         json.dumps([as_dict(backend), as_dict(make_sandbox()), script, str(workspace)]).encode()
     )
     starter.stdin.close()
-    told = json.loads(starter.stdout.readline())
+    answer = json.loads(starter.stdout.readline())
     starter.stdout.close()
     wait_for_files(workspace, SCATTERED)
 
@@ -181,7 +181,7 @@ def test_a_recorded_tree_can_be_ended_after_its_starter_was_killed(
     if backend.bwrap:  # the kernel ends it together with its starter
         wait_until(lambda: live_pids(workspace) == {bystander.pid})
     else:
-        end_tree(ProcessTree(**{**told, "root": Process(**told["root"])}))
+        end_tree(ProcessTree(**{**answer, "root": Process(**answer["root"])}))
 
     assert live_pids(workspace) == {bystander.pid}
 

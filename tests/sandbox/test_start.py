@@ -147,14 +147,14 @@ def test_a_socket_is_reached_again_after_its_server_restarted(
 
     thread = threading.Thread(target=serve)
     thread.start()
-    out, told = os.pipe()
+    out, shown = os.pipe()
     words = ["python3", "-c", program]
     child = SandboxedChild(
-        words, sandbox, cwd=sandbox.writable[0], backend=backend, streams=(there, told, told)
+        words, sandbox, cwd=sandbox.writable[0], backend=backend, streams=(there, shown, shown)
     )
     ended = child.wait(LIMIT_SECONDS)
     thread.join()
-    os.close(told)
+    os.close(shown)
     with os.fdopen(out) as said:
         assert (ended.exit_code, said.read()) == (0, "twice\n")
     os.close(there)

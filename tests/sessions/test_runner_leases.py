@@ -84,9 +84,9 @@ def test_who_was_silent_is_overtaken(project: Project) -> None:
 
     assert second.is_takeover
     assert not is_ours(ann, first)
-    with pytest.raises(Stale) as told:
+    with pytest.raises(Stale) as answer:
         renew_runner(ann.repo, first)
-    assert told.value.code == "RUNNER_OVERTAKEN"
+    assert answer.value.code == "RUNNER_OVERTAKEN"
     assert not end_runner(ann.repo, first)
 
 
@@ -116,10 +116,10 @@ def test_taking_and_ending_are_entries(project: Project) -> None:
     lease = taken(take(ann))
     end_runner(ann.repo, lease)
 
-    told = [(entry.kind, entry.facts()) for entry in project.entries() if entry.kind.startswith("runner.")]
+    answer = [(entry.kind, entry.facts()) for entry in project.entries() if entry.kind.startswith("runner.")]
 
-    assert [kind for kind, _ in told] == ["runner.taken", "runner.ended"]
-    assert [facts["token"] for _, facts in told] == [lease.token, lease.token]
+    assert [kind for kind, _ in answer] == ["runner.taken", "runner.ended"]
+    assert [facts["token"] for _, facts in answer] == [lease.token, lease.token]
 
 
 def test_who_waits_has_it_when_it_is_ended(live_project: Project) -> None:

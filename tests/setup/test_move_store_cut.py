@@ -72,8 +72,8 @@ def dying_after(function: Callable[..., object], die: Callable[[], object]) -> C
 
 def check_after_cut(shell: Shell, target: str) -> None:
     """Repeat the move and check that everything is there, once."""
-    told = shell.run("store", "move", target, "--json").json()
-    assert told["ok"] or told["code"] == "STORE_SAME", told
+    answer = shell.run("store", "move", target, "--json").json()
+    assert answer["ok"] or answer["code"] == "STORE_SAME", answer
     assert shell.holders() == {"README.md": "ann"}
     shell.run_error("CLAIM_HELD", "claim", "README.md", "--as", "bob", exit=3)
     assert [task["title"] for task in shell.run_json("task", "list")["tasks"]] == ["Something"]

@@ -102,10 +102,10 @@ def main() -> None:
     while waiting:
         waiting -= len(os.read(ready[0], waiting))
     os.write(start[1], b"g" * int(processes))
-    told = [os.read(answer[0], 65_536) for answer in answers]
-    if b"\n" in told:
+    shown = [os.read(answer[0], 65_536) for answer in answers]
+    if b"\n" in shown:
         sys.exit("somebody failed, see above")
-    print(json.dumps([json.loads(one) for one in told]))
+    print(json.dumps([json.loads(one) for one in shown]))
 
 
 if __name__ == "__main__":

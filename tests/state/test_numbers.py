@@ -129,9 +129,9 @@ def test_a_number_is_journaled_with_its_purpose(project: Project) -> None:
 
 @pytest.mark.parametrize("kind", ["", "list", "A", "a b", "a/b", "x" * 65])
 def test_what_cannot_be_a_kind_is_refused(project: Project, kind: str) -> None:
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(Malformed) as answer:
         give(project.agent("ann"), kind)
-    assert told.value.code == "BAD_KIND"
+    assert answer.value.code == "BAD_KIND"
 
 
 @pytest.mark.promise("numbers.distinct", "No two sessions get the same number, and there are no gaps.")

@@ -99,28 +99,28 @@ def test_a_signal_is_told_as_a_shell_does(project: Project) -> None:
 def test_start_and_end_are_entries(project: Project) -> None:
     run(project.agent("ann"), Command(exit_code=2))
 
-    told = [(entry.kind, entry.facts()) for entry in project.entries() if entry.kind.startswith("once.")]
+    shown = [(entry.kind, entry.facts()) for entry in project.entries() if entry.kind.startswith("once.")]
 
-    assert [kind for kind, _ in told] == ["once.started", "once.ended"]
-    assert told[0][1]["pid"] == os.getpid()
-    assert told[1][1] == {"key": "build", "run": 1, "exit": 2}
+    assert [kind for kind, _ in shown] == ["once.started", "once.ended"]
+    assert shown[0][1]["pid"] == os.getpid()
+    assert shown[1][1] == {"key": "build", "run": 1, "exit": 2}
 
 
 def test_a_second_caller_waits_for_the_first(live_project: Project) -> None:
     ann, bob = live_project.agent("ann"), live_project.agent("bob")
-    told: list[str] = []
+    shown: list[str] = []
     second: list[Background[Outcome]] = []
 
     def meanwhile() -> None:
-        waiter = Background(lambda: run(bob, command, on_wait=lambda run: told.append(run.agent)))
+        waiter = Background(lambda: run(bob, command, on_wait=lambda run: shown.append(run.agent)))
         second.append(waiter)
-        wait_until(lambda: bool(told) or not waiter.is_running)
+        wait_until(lambda: bool(shown) or not waiter.is_running)
 
     command = Command(exit_code=4, meanwhile=meanwhile)
     run(ann, command)
 
     assert ran(second[0].result(20)) == (False, 4, "ann")
-    assert told == ["ann"]
+    assert shown == ["ann"]
     assert command.runs == 1
 
 

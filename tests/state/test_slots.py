@@ -62,8 +62,8 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 def ask(
     agent: Agent, kind: str, *, name: str = "", amount: int = 1, wait_ms: int = 0
 ) -> SlotTaken | SlotRefused:
-    wish = slots.make_slot_request(agent.repo, kind, name=name, amount=amount)
-    return slots.take_slot(agent.repo, agent.session, wish, wait_ms)
+    request = slots.make_slot_request(agent.repo, kind, name=name, amount=amount)
+    return slots.take_slot(agent.repo, agent.session, request, wait_ms)
 
 
 def take(agent: Agent, kind: str, *, name: str = "", amount: int = 1, wait_ms: int = 0) -> Slot:
@@ -293,16 +293,16 @@ def test_what_can_never_be_had_is_refused_at_once(
     project: Project, kind: str, name: str, amount: int, code: str
 ) -> None:
     ann = project.agent("ann", settings=KINDS)
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(Malformed) as answer:
         ask(ann, kind, name=name, amount=amount)
-    assert told.value.code == code
+    assert answer.value.code == code
     assert held(project) == []
 
 
 def test_an_unknown_kind_is_answered_with_the_known_ones(project: Project) -> None:
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(Malformed) as answer:
         ask(project.agent("ann", settings=KINDS), "gpus")
-    assert told.value.facts["known"] == ["api", "database", "gpu", "port"]
+    assert answer.value.facts["known"] == ["api", "database", "gpu", "port"]
 
 
 # ------------------------------------------------------------------------------------------------ freeing
@@ -312,13 +312,13 @@ def test_a_slot_is_freed_by_its_holder_alone(project: Project) -> None:
     ann, bob = project.agent("ann", settings=KINDS), project.agent("bob", settings=KINDS)
     slot = take(ann, "gpu")
 
-    with pytest.raises(Held) as told:
+    with pytest.raises(Held) as answer:
         free(bob, slot)
     freed = free(ann, slot)
     with pytest.raises(LandlaneError) as again:
         free(ann, slot)
 
-    assert (told.value.facts["holder"], again.value.code) == ("ann", "NOT_HELD")
+    assert (answer.value.facts["holder"], again.value.code) == ("ann", "NOT_HELD")
     assert freed.token == slot.token
 
 
@@ -353,10 +353,10 @@ def test_taking_and_freeing_are_entries_with_the_same_token(project: Project) ->
     free(ann, slot)
     ann.leave()
 
-    told = {kind: project.tokens_of(kind) for kind in ("slot.taken", "slot.freed")}
+    answer = {kind: project.tokens_of(kind) for kind in ("slot.taken", "slot.freed")}
 
-    assert told["slot.taken"][0] == told["slot.freed"][0] == slot.token
-    assert sorted(told["slot.taken"]) == sorted(told["slot.freed"])
+    assert answer["slot.taken"][0] == answer["slot.freed"][0] == slot.token
+    assert sorted(answer["slot.taken"]) == sorted(answer["slot.freed"])
 
 
 def test_a_killed_holder_loses_its_slot(live_project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

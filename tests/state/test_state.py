@@ -136,9 +136,9 @@ def test_a_session_that_is_over_writes_nothing(project: Project) -> None:
 @pytest.mark.parametrize("key", ["", "ä", "a b", "a\n", "x" * 201, "a*", "a\0"])
 def test_a_key_that_is_none_changes_nothing(project: Project, key: str) -> None:
     ann = project.agent("ann")
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(Malformed) as answer:
         put(ann, key, 1)
-    assert told.value.code == "BAD_KEY"
+    assert answer.value.code == "BAD_KEY"
     assert "state.set" not in project.kinds()
 
 
@@ -158,10 +158,10 @@ def test_an_update_that_grows_too_large_is_refused_and_the_value_stays(project: 
     ann = project.agent("ann", settings=Settings(state=StateSettings(max_bytes=20)))
     add(ann, "l", "123456789")
 
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(Malformed) as answer:
         add(ann, "l", "123456789")
 
-    assert told.value.code == "STATE_TOO_LARGE"
+    assert answer.value.code == "STATE_TOO_LARGE"
     assert value_of(ann, "l") == ["123456789"]
 
 
@@ -233,18 +233,18 @@ def test_what_cannot_be_combined_changes_nothing(
     ann = project.agent("ann")
     put(ann, "a", stands)
 
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(Malformed) as answer:
         add(ann, "a", new, reducer)
 
-    assert told.value.code == "STATE_SHAPE"
+    assert answer.value.code == "STATE_SHAPE"
     assert value_of(ann, "a") == stands
 
 
 def test_an_unknown_reducer_is_named(project: Project) -> None:
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(Malformed) as answer:
         add(project.agent("ann"), "a", 1, "average")
-    assert told.value.code == "BAD_REDUCER"
-    assert "union" in told.value.message
+    assert answer.value.code == "BAD_REDUCER"
+    assert "union" in answer.value.message
 
 
 @pytest.mark.promise("state.no-update-is-lost", "Many appends at the same instant are all kept.")
@@ -289,12 +289,12 @@ def test_only_the_owner_writes_what_is_owned(project: Project) -> None:
     ann, bob = project.agent("ann", settings=RULES), project.agent("bob", settings=RULES)
 
     put(ann, "release/notes/v1", "x")
-    with pytest.raises(NotAllowed) as told:
+    with pytest.raises(NotAllowed) as answer:
         put(bob, "release/notes/v1", "y", is_any=True)
     with pytest.raises(NotAllowed):
         add(bob, "release/list", "y")
 
-    assert (told.value.code, told.value.facts["owner"]) == ("STATE_OWNED", "ann")
+    assert (answer.value.code, answer.value.facts["owner"]) == ("STATE_OWNED", "ann")
     assert value_of(bob, "release/notes/v1") == "x"
 
 
@@ -310,13 +310,13 @@ def test_a_key_with_a_reducer_keeps_to_it(project: Project) -> None:
     ann = project.agent("ann", settings=RULES)
 
     assert [add(ann, "count/a", 2), add(ann, "count/a", 3, "sum")] == [2, 5]
-    with pytest.raises(NotAllowed) as told:
+    with pytest.raises(NotAllowed) as answer:
         add(ann, "count/a", 3, "max")
     with pytest.raises(NotAllowed):
         put(ann, "count/a", "many", is_any=True)
     put(ann, "count/a", 0, expect=2)
 
-    assert told.value.code == "STATE_REDUCER"
+    assert answer.value.code == "STATE_REDUCER"
 
 
 @pytest.mark.promise("state.steps-go-one-way", "A key with defined steps never goes back, whoever asks.")

@@ -51,23 +51,23 @@ def test_what_is_encoded_reads_back(content: Any) -> None:
 
 @pytest.mark.parametrize("text", ["1e999", "-1e999"])
 def test_a_number_beyond_all_bounds_is_refused(text: str) -> None:
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(Malformed) as answer:
         state.encode_value(state.parse_value(text), LIMIT)
-    assert told.value.code == "BAD_VALUE"
+    assert answer.value.code == "BAD_VALUE"
 
 
 @pytest.mark.parametrize("depth", [101, 500, 100_000])
 def test_a_value_nested_too_deep_is_refused(depth: int) -> None:
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(Malformed) as answer:
         state.encode_value(state.parse_value("[" * depth + "]" * depth), LIMIT)
-    assert told.value.code == "BAD_VALUE"
+    assert answer.value.code == "BAD_VALUE"
 
 
 def test_the_limit_counts_bytes_and_is_allowed_itself() -> None:
     assert state.encode_value("ü", 4) == '"ü"'
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(Malformed) as answer:
         state.encode_value("ü", 3)
-    assert told.value.code == "STATE_TOO_LARGE"
+    assert answer.value.code == "STATE_TOO_LARGE"
 
 
 def test_the_settings_know_the_same_reducers() -> None:

@@ -29,8 +29,8 @@ def entry(at: int, kind: str, /, **facts: Any) -> JournalEntry:
 
 
 def landing(at: int, verb: str, *, task: str = "", code: str = "", submitted_at: int = 0) -> JournalEntry:
-    told = {"task": task, "code": code, "target": "main", "submitted_at": submitted_at or at}
-    return entry(at, f"landing.{verb}", landing=told)
+    answer = {"task": task, "code": code, "target": "main", "submitted_at": submitted_at or at}
+    return entry(at, f"landing.{verb}", landing=answer)
 
 
 def booking(at: int, cost: int | None, task: str = "", attempt: int = 0) -> UsageEntry:

@@ -170,11 +170,11 @@ def test_a_file_that_may_not_grow_fails_the_claim_and_keeps_what_was_acknowledge
         timeout=SECONDS,
     )
     assert done.returncode == 0, done.stderr
-    told: dict[str, Any] = json.loads(done.stdout)
-    assert told["tokens"]
-    assert told["codes"]
-    assert set(told["codes"]) <= {"STORE_FULL", "STORE_IO"}
-    assert_all_there(repository, set(told["tokens"]))
+    answer: dict[str, Any] = json.loads(done.stdout)
+    assert answer["tokens"]
+    assert answer["codes"]
+    assert set(answer["codes"]) <= {"STORE_FULL", "STORE_IO"}
+    assert_all_there(repository, set(answer["tokens"]))
 
 
 @needs_mount

@@ -270,7 +270,7 @@ class PowerCutTestbed:
 
 
 @pytest.fixture
-def bench(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PowerCutTestbed]:
+def testbed(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PowerCutTestbed]:
     print(f"seed {SEED}")
     wreck = tmp_path / "wreck"
     subprocess.run(["git", "init", "--quiet", "--template=", str(wreck)], check=True, timeout=30)
@@ -305,11 +305,11 @@ def assert_sound(repo: Repository) -> None:
 class RandomAgents:
     """Three agents on the live repository, who do something at random."""
 
-    def __init__(self, bench: PowerCutTestbed) -> None:
-        self._bench = bench
-        self._dice = bench.dice
+    def __init__(self, testbed: PowerCutTestbed) -> None:
+        self._bench = testbed
+        self._dice = testbed.dice
         self.agents = {
-            name: Landlane(bench.live, agent=name, clock=bench.clock) for name in ("ann", "bob", "cy")
+            name: Landlane(testbed.live, agent=name, clock=testbed.clock) for name in ("ann", "bob", "cy")
         }
         self.acknowledged: set[int] = set()
 
@@ -359,13 +359,13 @@ class RandomAgents:
 # ------------------------------------------------------------------------------------------- the tests
 
 
-def test_whatever_was_acknowledged_is_there_after_a_power_cut(bench: PowerCutTestbed) -> None:
-    agents = RandomAgents(bench)
-    live = open_repository(str(bench.live), clock=bench.clock)
+def test_whatever_was_acknowledged_is_there_after_a_power_cut(testbed: PowerCutTestbed) -> None:
+    agents = RandomAgents(testbed)
+    live = open_repository(str(testbed.live), clock=testbed.clock)
     for _ in range(ROUNDS):
         did = agents.act()
         live.settle()
-        with bench.after_cut(bench.disk, None, bench.damaged(bench.journal_text())) as repo:
+        with testbed.after_cut(testbed.disk, None, testbed.damaged(testbed.journal_text())) as repo:
             assert stored_tokens(repo) == stored_tokens(live), did
             assert entries_of(repo)[: len(entries_of(live))] == entries_of(live), did
             assert_sound(repo)
@@ -375,16 +375,16 @@ def test_whatever_was_acknowledged_is_there_after_a_power_cut(bench: PowerCutTes
 
 
 def test_the_simulated_disk_forgets_what_a_careless_store_would_lose(
-    bench: PowerCutTestbed, monkeypatch: pytest.MonkeyPatch
+    testbed: PowerCutTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without this, the tests here could not fail."""
     monkeypatch.setattr(ApswConnection, "forced_sync", "NORMAL")
-    agents = RandomAgents(bench)
-    live = open_repository(str(bench.live), clock=bench.clock)
+    agents = RandomAgents(testbed)
+    live = open_repository(str(testbed.live), clock=testbed.clock)
     losses = 0
     for _ in range(20):
         agents.act()
-        with bench.after_cut(bench.disk, None, b"") as repo:
+        with testbed.after_cut(testbed.disk, None, b"") as repo:
             losses += len(entries_of(repo)) < len(entries_of(live))
     assert losses
     agents.close()
@@ -401,22 +401,22 @@ def assert_tokens_rise(repo: Repository, before: set[int]) -> None:
     newcomer.close()
 
 
-def test_a_power_cut_in_the_middle_leaves_before_or_after_and_never_between(bench: PowerCutTestbed) -> None:
-    agents = RandomAgents(bench)
-    live = open_repository(str(bench.live), clock=bench.clock)
+def test_a_power_cut_in_the_middle_leaves_before_or_after_and_never_between(testbed: PowerCutTestbed) -> None:
+    agents = RandomAgents(testbed)
+    live = open_repository(str(testbed.live), clock=testbed.clock)
     cuts = rounds = 0
     while rounds < ROUNDS or cuts <= ROUNDS / 2:  # some schedules write little: go on
         assert rounds < 10 * ROUNDS
         rounds += 1
         before = entries_of(live)
-        journal_before = bench.journal_text()
-        bench.pictures.clear()
+        journal_before = testbed.journal_text()
+        testbed.pictures.clear()
         did = agents.act()
         live.settle()
         after = entries_of(live)
-        for picture in bench.dice.sample(bench.pictures, min(3, len(bench.pictures))):
+        for picture in testbed.dice.sample(testbed.pictures, min(3, len(testbed.pictures))):
             cuts += 1
-            with bench.after_cut(picture, bench.dice, bench.damaged(journal_before)) as repo:
+            with testbed.after_cut(picture, testbed.dice, testbed.damaged(journal_before)) as repo:
                 assert_before_or_after(repo, before, after, did)
     print(f"{cuts} cuts")
     agents.close()
@@ -434,13 +434,13 @@ def assert_before_or_after(
 
 
 @pytest.mark.slow
-def test_a_power_cut_while_the_store_is_made_leaves_none_or_a_whole_one(bench: PowerCutTestbed) -> None:
-    bench.disk.on_write = lambda: bench.pictures.append(bench.disk.picture())
-    live = open_repository(str(bench.live), clock=bench.clock)
+def test_a_power_cut_while_the_store_is_made_leaves_none_or_a_whole_one(testbed: PowerCutTestbed) -> None:
+    testbed.disk.on_write = lambda: testbed.pictures.append(testbed.disk.picture())
+    live = open_repository(str(testbed.live), clock=testbed.clock)
     whole = entries_of(live)
-    cuts = [(picture, dice) for picture in bench.pictures for dice in (None, bench.dice, bench.dice)]
-    for picture, dice in bench.dice.sample(cuts, min(60, len(cuts))):
-        with bench.after_cut(picture, dice, b"") as repo:
+    cuts = [(picture, dice) for picture in testbed.pictures for dice in (None, testbed.dice, testbed.dice)]
+    for picture, dice in testbed.dice.sample(cuts, min(60, len(cuts))):
+        with testbed.after_cut(picture, dice, b"") as repo:
             assert [entry.kind for entry in entries_of(repo)] == [entry.kind for entry in whole]
             assert_sound(repo)
             assert_tokens_rise(repo, set())
@@ -448,20 +448,20 @@ def test_a_power_cut_while_the_store_is_made_leaves_none_or_a_whole_one(bench: P
 
 
 def test_a_store_older_than_its_journal_begins_an_epoch_above_all_that_the_journal_knows(
-    bench: PowerCutTestbed,
+    testbed: PowerCutTestbed,
 ) -> None:
     """A disk that promised more than it kept, or a backup: the plain file beside the store knows more."""
-    agents = RandomAgents(bench)
-    live = open_repository(str(bench.live), clock=bench.clock)
+    agents = RandomAgents(testbed)
+    live = open_repository(str(testbed.live), clock=testbed.clock)
     for _ in range(10):
         agents.act()
-    old = bench.disk.picture()
+    old = testbed.disk.picture()
     head = len(entries_of(live))
     while len(entries_of(live)) < head + 5:
         agents.act()
         live.settle()
-    for text in (bench.journal_text(), bench.journal_text()[:-7]):
-        with bench.after_cut(old, None, text) as repo:
+    for text in (testbed.journal_text(), testbed.journal_text()[:-7]):
+        with testbed.after_cut(old, None, text) as repo:
             assert [entry.kind for entry in entries_of(repo)[head:]] == ["store.restored"]
             assert_sound(repo)
             assert_tokens_rise(repo, agents.acknowledged)
@@ -470,10 +470,10 @@ def test_a_store_older_than_its_journal_begins_an_epoch_above_all_that_the_journ
     live.close()
 
 
-def test_a_lease_found_after_a_power_cut_is_still_held_against_others(bench: PowerCutTestbed) -> None:
-    ann = Landlane(bench.live, agent="ann", clock=bench.clock)
+def test_a_lease_found_after_a_power_cut_is_still_held_against_others(testbed: PowerCutTestbed) -> None:
+    ann = Landlane(testbed.live, agent="ann", clock=testbed.clock)
     assert isinstance(ann.claim("src/**", ttl="10m"), Taken)
-    with bench.after_cut(bench.disk, None, bench.journal_text()) as repo:
+    with testbed.after_cut(testbed.disk, None, testbed.journal_text()) as repo:
         bob = Landlane(repo.checkout.root, agent="bob", clock=repo.store.clock)
         outcome = bob.claim("src/a.py")
         assert isinstance(outcome, Refused)
@@ -487,14 +487,14 @@ def test_a_lease_found_after_a_power_cut_is_still_held_against_others(bench: Pow
 
 
 def test_a_disk_that_cannot_sync_fails_the_call_and_harms_nothing_acknowledged(
-    bench: PowerCutTestbed,
+    testbed: PowerCutTestbed,
 ) -> None:
-    ann = Landlane(bench.live, agent="ann", clock=bench.clock)
+    ann = Landlane(testbed.live, agent="ann", clock=testbed.clock)
     acknowledged: set[int] = set()
     failed = 0
     codes: set[str] = set()
     for number in range(40):
-        bench.disk.fails_to_sync = bench.dice.random() < 0.4
+        testbed.disk.fails_to_sync = testbed.dice.random() < 0.4
         try:
             outcome = ann.claim(f"src/{number}.py")
             assert isinstance(outcome, Taken)
@@ -502,8 +502,8 @@ def test_a_disk_that_cannot_sync_fails_the_call_and_harms_nothing_acknowledged(
         except StoreError as error:
             codes.add(error.code)
             failed += 1
-        bench.disk.fails_to_sync = False
-        with bench.after_cut(bench.disk, None, b"") as repo:
+        testbed.disk.fails_to_sync = False
+        with testbed.after_cut(testbed.disk, None, b"") as repo:
             assert acknowledged <= stored_tokens(repo)
             assert_sound(repo)
     assert failed > 3

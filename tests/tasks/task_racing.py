@@ -82,9 +82,9 @@ class TaskRace:
         while len(answers) < self._processes:
             if not select.select([self._replies], [], [], ROUND_SECONDS)[0]:
                 raise TimeoutError(f"round {race}: {len(answers)} of {self._processes} answered")
-            told, number, task = REPLY.unpack(os.read(self._replies, REPLY.size))
-            assert told != FAILED, f"round {race}: racer {number} failed, see above"
-            assert told == race, f"racer {number} is in round {told}, not in {race}"
+            answer, number, task = REPLY.unpack(os.read(self._replies, REPLY.size))
+            assert answer != FAILED, f"round {race}: racer {number} failed, see above"
+            assert answer == race, f"racer {number} is in round {answer}, not in {race}"
             answers.append(task)
         return [task for task in answers if task]
 

@@ -424,9 +424,9 @@ def test_waits_that_were_given_up_or_abandoned_count(live_project: Project) -> N
     ann, bob = live_project.agent("ann"), live_project.agent("bob")
     ann.take("src")
     bob.claim("src", wait_ms=50)
-    told = [entry.facts() for entry in live_project.entries() if entry.kind == "wait.ended"]
-    assert [one["outcome"] for one in told] == ["left"]
-    assert told[0]["waited_ms"] >= 50
+    answer = [entry.facts() for entry in live_project.entries() if entry.kind == "wait.ended"]
+    assert [one["outcome"] for one in answer] == ["left"]
+    assert answer[0]["waited_ms"] >= 50
 
 
 def test_metrics_of_a_period_come_from_the_journal(project: Project) -> None:

@@ -29,12 +29,12 @@ def test_returned_files_are_saved_unchanged(tmp_path: Path) -> None:
     os.mkfifo(scratch / "pipe")
     files = ("src/a.py", "run", "link", "gone", "pipe")
 
-    told = save_returned(
+    answer = save_returned(
         str(state), TASK, WorkComplete(assignment="T7-2", summary="s", files=files), str(scratch)
     )
 
     kept = state / "returned" / "T7-2" / "files"
-    assert told == str(kept.parent)
+    assert answer == str(kept.parent)
     assert (kept / "src" / "a.py").read_text() == "a\n"
     assert os.access(kept / "run", os.X_OK)
     assert os.readlink(kept / "link") == "/etc/passwd"

@@ -545,8 +545,8 @@ def test_work_returned_after_a_handoff_is_kept_and_shown_to_the_next_owner(
 
     head = work.keep(branch, files=work.files(src__b_py="half of it"))
 
-    told = context_for(work.prepared_repo(), get_task(bob.repo, "T1"))
-    assert f"{branch} at {head[:12]}" in told
+    answer = context_for(work.prepared_repo(), get_task(bob.repo, "T1"))
+    assert f"{branch} at {head[:12]}" in answer
     assert BRANCH not in work.heads()
 
 

@@ -142,10 +142,10 @@ def test_a_limit_without_a_reset_names_our_own_retry() -> None:
 
 
 def test_a_providers_reset_is_kept_apart_from_our_back_off() -> None:
-    told = slow_down(Pool(), "claude", 4, 12 * MINUTE, NOW).admission["claude"]
+    answer = slow_down(Pool(), "claude", 4, 12 * MINUTE, NOW).admission["claude"]
     untold = slow_down(Pool(), "claude", 4, 0, NOW).admission["claude"]
 
-    assert (told["resets_at"], told["until"]) == (NOW + 12 * MINUTE, NOW + 12 * MINUTE)
+    assert (answer["resets_at"], answer["until"]) == (NOW + 12 * MINUTE, NOW + 12 * MINUTE)
     assert (untold["resets_at"], untold["until"]) == (0, NOW + 10_000)
 
 

@@ -183,10 +183,10 @@ def test_files_that_a_live_process_writes_during_a_close_are_saved(
 ) -> None:
     workspace = testbed.open(kind=kind).workspace
     (Path(workspace.path) / "early.txt").write_text("early\n")
-    told: list[str] = []
+    answer: list[str] = []
 
     def after(step: str) -> None:
-        told.append(step)
+        answer.append(step)
         if step == "rescued":
             (Path(workspace.path) / "late.txt").write_text("late\n")
 
@@ -527,14 +527,14 @@ def test_cleaning_up_after_a_landing_waits_for_a_close_by_another_process(
     """Two settle at once: the second does not go away while the first is half way."""
     opened = testbed.open(kind=kind).workspace
     repo = testbed.prepared_repo()
-    told: list[str] = []
+    answer: list[str] = []
     command = [sys.executable, "-c", SLOW_CLOSER, str(testbed.repository)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
         assert first.stdin is not None
         assert first.stdout is not None
         assert first.stdout.readline() == "half way\n"
         (seen,) = testbed.workspaces()
-        second = threading.Thread(target=lambda: told.append(_close(repo, seen, time.monotonic() + 20)))
+        second = threading.Thread(target=lambda: answer.append(_close(repo, seen, time.monotonic() + 20)))
         second.start()
         second.join(0.3)
         assert second.is_alive()
@@ -542,7 +542,7 @@ def test_cleaning_up_after_a_landing_waits_for_a_close_by_another_process(
         first.stdin.flush()
         second.join(20)
 
-    assert told == [f"{opened.id} is closed"]
+    assert answer == [f"{opened.id} is closed"]
     assert testbed.workspaces() == []
     assert testbed.leftovers() == []
 

@@ -54,10 +54,10 @@ def test_an_opening_or_closing_interrupted_by_a_reboot_is_finished(
     workspace = testbed.open(kind=kind).workspace
     leave_half_way(testbed, workspace, state, boot_id="the boot before")
 
-    (told,) = clean_up.finish_interrupted(testbed.prepared_repo(), testbed.session())
+    (answer,) = clean_up.finish_interrupted(testbed.prepared_repo(), testbed.session())
 
-    assert f"{workspace.id}, wh" in told
-    assert told.endswith(" had been interrupted")
+    assert f"{workspace.id}, wh" in answer
+    assert answer.endswith(" had been interrupted")
     assert testbed.workspaces() == []
     assert not Path(workspace.path).exists()
 
@@ -269,7 +269,7 @@ def test_opening_frees_disk_space_first_when_it_is_short(
     testbed.open()
 
     assert not cache.exists()
-    assert any(told.startswith(f"deleted the cache {cache}") for told in testbed.messages)
+    assert any(answer.startswith(f"deleted the cache {cache}") for answer in testbed.messages)
 
 
 @pytest.mark.slow

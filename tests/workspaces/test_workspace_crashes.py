@@ -121,14 +121,14 @@ def test_a_killed_open_leaves_nothing_or_a_complete_workspace(
     testbed.session()
     kill_after(step, open_in_child(testbed.repository, task, kind))
 
-    told = clean_up.finish_interrupted(testbed.prepared_repo(), testbed.session())
+    shown = clean_up.finish_interrupted(testbed.prepared_repo(), testbed.session())
 
     if step == "opened":
         (known,) = testbed.workspaces()
-        assert told == []
+        assert shown == []
         assert git(known.path, "status", "--porcelain") == ""
     else:
-        assert told == ["removed W1, whose opening had been interrupted"]
+        assert shown == ["removed W1, whose opening had been interrupted"]
         assert testbed.leftovers() == []
         assert testbed.workspaces() == []
     opened = testbed.open(task, kind=kind)
@@ -161,9 +161,9 @@ def test_killing_a_close_loses_nothing(testbed: WorkspaceTestbed, kind: str, ste
         return WorkspaceTestbed(testbed.repository).close(workspace, on_step=on_step)
 
     kill_after(step, close)
-    told = clean_up.finish_interrupted(testbed.prepared_repo(), testbed.session())
+    shown = clean_up.finish_interrupted(testbed.prepared_repo(), testbed.session())
 
-    assert told == ([] if step == "closed" else ["finished removing W1, which had been interrupted"])
+    assert shown == ([] if step == "closed" else ["finished removing W1, which had been interrupted"])
     assert testbed.workspaces() == []
     (rescue,) = list_rescues(testbed.prepared_repo().common_dir)
     assert testbed.leftovers() == [f"refs/heads/{workspace.branch}", rescue.ref]

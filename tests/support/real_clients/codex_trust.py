@@ -16,8 +16,8 @@ _SECONDS = 30.0
 
 def list_codex_hooks(world: ClientTestbed, *, home: str = "home") -> list[Json]:
     """The hooks that Codex finds for the repository, each with its `key`, `currentHash` and `trustStatus`."""
-    told = _ask_codex(world, home, "hooks/list", {"cwds": [str(world.repository)]})
-    return [hook for folder in told["data"] for hook in folder["hooks"]]
+    answer = _ask_codex(world, home, "hooks/list", {"cwds": [str(world.repository)]})
+    return [hook for folder in answer["data"] for hook in folder["hooks"]]
 
 
 def trust_hooks(world: ClientTestbed, *, home: str = "home") -> int:
@@ -58,7 +58,7 @@ def _ask(to: IO[str], answers: IO[str], number: int, method: str, given: Json) -
     to.write(json.dumps({"id": number, "method": method, "params": given}) + "\n")
     to.flush()
     for line in answers:
-        told: dict[str, Any] = json.loads(line)
-        if told.get("id") == number:
-            return cast("Json", told["result"])
+        answer: dict[str, Any] = json.loads(line)
+        if answer.get("id") == number:
+            return cast("Json", answer["result"])
     raise ConnectionError(f"Codex's app server ended without an answer to {method}")

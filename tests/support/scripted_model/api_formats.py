@@ -231,10 +231,10 @@ def answer_chat(body: Json, turn: Turn) -> Answer:
         choice = {"index": 0, "message": message, "finish_reason": reason}
         return {**head, "object": "chat.completion", "usage": usage, "choices": [choice]}
     head["object"] = "chat.completion.chunk"
-    told = {"index": 0, "delta": message, "finish_reason": None}
+    answer = {"index": 0, "delta": message, "finish_reason": None}
     ended: Json = {"index": 0, "delta": {}, "finish_reason": reason}
     return [
-        ("", {**head, "choices": [told]}),
+        ("", {**head, "choices": [answer]}),
         ("", {**head, "choices": [ended], "usage": usage}),
         ("", "[DONE]"),
     ]

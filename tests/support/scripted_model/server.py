@@ -224,13 +224,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply(status, _SCRIPTED_ERROR)
         else:
             self._model.hold(turn)
-            told = answer(
+            shown = answer(
                 body, [part for part in turn if "text" in part or "tool" in part] or [{"text": "ok"}]
             )
-            if isinstance(told, list):
-                self._stream(told)
+            if isinstance(shown, list):
+                self._stream(shown)
             else:
-                self._reply(200, told)
+                self._reply(200, shown)
 
     @property
     def _model(self) -> ScriptedModel:
