@@ -829,9 +829,9 @@ def test_a_broken_store_refuses(testbed: HookedRepository) -> None:
 @pytest.mark.parametrize(
     ("command", "reply"),
     [
-        ("UPDATE meta SET value = '2' WHERE key = 'schema'", "newer Landlane"),
+        ("UPDATE meta SET value = '99' WHERE key = 'schema'", "newer Landlane"),
         ("UPDATE meta SET value = '0' WHERE key = 'schema'", "older Landlane"),
-        ("PRAGMA user_version=2", "newer Landlane"),
+        ("PRAGMA user_version=99", "newer Landlane"),
         ("PRAGMA application_id=0x494C434B", "another program"),
     ],
 )
