@@ -384,7 +384,7 @@ def make_store_newer(root: Path) -> None:
 
 
 def make_schema_newer(root: Path) -> None:
-    change_store(root, "UPDATE meta SET value = '2' WHERE key = 'schema'")
+    change_store(root, "UPDATE meta SET value = '99' WHERE key = 'schema'")
 
 
 def make_store_older(root: Path) -> None:
@@ -392,7 +392,7 @@ def make_store_older(root: Path) -> None:
 
 
 def change_user_version(root: Path) -> None:
-    change_store(root, "PRAGMA user_version=2")
+    change_store(root, "PRAGMA user_version=99")
 
 
 def change_application_id(root: Path) -> None:
