@@ -91,7 +91,9 @@ def nearest_word(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str
     """Return the most similar known word; empty when none is similar."""
     from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
 
-    return next(iter(get_close_matches(word, list(known), n=1, cutoff=cutoff)), "")
+    words = list(known)
+    swapped = (one for one in words if one != word and sorted(one) == sorted(word))
+    return next(swapped, "") or next(iter(get_close_matches(word, words, n=1, cutoff=cutoff)), "")
 
 
 def printable(name: str) -> str:

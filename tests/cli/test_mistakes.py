@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.acceptance
 
-PROGRAMS = ("git", "cd", "ls")
+PROGRAMS = ("git", "cd", "ls", "echo")
 
 # Rows 10 to 16 and 26 to 40 of the errors that are described; a fixture brings about what they need.
 DESCRIBED = """
@@ -152,6 +152,59 @@ help clam
 --verson
 """
 
+# The name of the program twice, letters in the wrong order, ids in the wrong place, values of the wrong type.
+FURTHER = """
+landlane status
+stauts
+-V
+next T1
+task show ''
+task show 'T1 '
+task add 'Refund orders' --body 'In full or in part.'
+task add x --max-attempts 0
+task add x --priority 2000
+task add ''
+task after T2 T2
+task list --state foo
+task show T1 T2
+inbox Q3
+inbox approve L1
+inbox T2
+handoff T2 --as ann
+handoff accept T9 --as bob
+land nobranch --as ann
+land mian --as ann
+config set landing.checks 'make test'
+config set run.workers four
+config set claims.ttl soon
+config set budgets.day much
+usage add
+usage add --cost abc
+claim ''
+claim / --as ann
+claim 'src/[' --as ann
+release
+fail T1 --as ann
+task drop T2
+queue resume L1
+queue eject L9 --why x
+gate approve X1
+review give V1
+workspace close W9
+misplaced move B9
+rules report --since=someday
+log --tail
+store move
+completion tcsh
+run --workers -1 -- ./do.sh
+slot take
+number
+deploy prod --
+exec --
+merge
+version
+"""
+
 
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
@@ -194,11 +247,11 @@ def check_command(hint: str) -> None:
         assert words[0] in (*PROGRAMS, "landlane"), hint
 
 
-@pytest.mark.parametrize("name", ["described", "typical"])
+@pytest.mark.parametrize("name", ["described", "typical", "further"])
 def test_a_mistake_is_answered_with_the_fix_and_changes_nothing(
     shop: Shell, capfd: pytest.CaptureFixture[str], name: str
 ) -> None:
-    calls = {"described": DESCRIBED, "typical": TYPICAL}[name].strip().splitlines()
+    calls = {"described": DESCRIBED, "typical": TYPICAL, "further": FURTHER}[name].strip().splitlines()
     before = [one["kind"] for one in shop.run_json("log", "--since", "all")["entries"]]
     lines: list[str] = []
     for call in calls:

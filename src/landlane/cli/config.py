@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 
@@ -46,11 +47,41 @@ def set_value(call: CommandCall, key: str, value: str, local: bool) -> int:
     if not is_new:
         with open(path, encoding="utf-8") as file:
             source = file.read()
-    write_atomically(path, with_value(source, setting, value).encode())
+    write_atomically(path, _changed(source, setting, value, local=local).encode())
     answer = {"ok": True, "key": setting.name, "value": value, "file": path}
     if local:
         return call.terminal.answer(answer, f"✓ {setting.name} = {value} in this clone, from now on")
     return call.terminal.answer(answer, _confirmation(call, f"{setting.name} = {value}", is_new=is_new))
+
+
+def _changed(source: str, setting: SettingKey, value: str, *, local: bool) -> str:
+    """Return the text of a settings file with a new value; a wrong one is answered with one that fits."""
+    try:
+        return with_value(source, setting, value)
+    except SettingsError as error:
+        if error.code != "SETTINGS_WRONG_TYPE" or error.facts.get("setting") != setting.name:
+            raise
+        where = " --local" if local else ""
+        error.message = error.message.removeprefix(f"{FILE_NAME}: ")
+        if error.message.startswith(f"{setting.path[-1]} "):
+            error.message = f"{setting.name} {error.message.partition(' ')[2]}"
+        if error.hint.startswith("landlane config set "):  # as for a duration without a unit
+            error.hint += where
+            raise
+        for example in (json.dumps([value]), default_text(setting.key), "1", "1.50", "30m", "true"):
+            if example and _fits(source, setting, example):
+                call = f"landlane config set {setting.name} {shlex.quote(example)}{where}"
+                error.hint = call if example.startswith("[") else f"for example: {call}"
+                break
+        raise
+
+
+def _fits(source: str, setting: SettingKey, value: str) -> bool:
+    try:
+        with_value(source, setting, value)
+    except SettingsError:
+        return False
+    return True
 
 
 def _confirmation(call: CommandCall, assignment: str, *, is_new: bool) -> str:

@@ -29,6 +29,8 @@ def improve_hint(typed: TypedCall, error: LandlaneError, terminal: Terminal) -> 
     if error.code == "NOT_YOUR_SESSION" and terminal.agent:
         terminal.agent = ""  # the hint must not name the agent that the caller may not act as
         return f"act as yourself: {typed.with_name()}"
+    if error.code == "NO_RECEIVER":
+        return typed.with_words("--to", "anybody", "--next", "the next step")
     if error.code == "BAD_NAME":
         return _with_valid_name(typed, error, terminal)
     if error.code == "NO_REASON" and typed.has_option("--why"):

@@ -50,7 +50,10 @@ def inbox(call: CommandCall, id: str = "") -> int:
         return _show_workers(call, is_paused=headline.is_paused)
     if id == headline.target:
         return call.run("queue", "show", *_output(call))
-    show = {"V": _show_review, "H": _show_handoff, "T": _show_dead_task}.get(id[:1].upper(), _show_gate)
+    kinds = {"V": _show_review, "H": _show_handoff, "T": _show_dead_task, "G": _show_gate, "L": _show_gate}
+    show = kinds.get(id[:1].upper())
+    if show is None:
+        raise Malformed(f"no item {id[:40]}", code="UNKNOWN_ITEM", hint="see all: landlane inbox")
     return show(call, id.upper())
 
 

@@ -100,9 +100,10 @@ _OPTIONS = {
     "--lines": ("--last",),
     "--name": ("--as",),
     "--reason": ("--why", "--note"),
-    "--tail": ("--last",),
+    "--tail": ("--last", "--follow"),
     "--timeout": ("--wait", "--ttl"),
     "--user": ("--as",),
+    "-V": ("--version",),
     "--watch": ("--follow",),
 }
 _SHOWN_BY = {
@@ -307,6 +308,8 @@ class _CommandLineReader:
         """Return the error for words that the command has no place for; a title may lack its quotes."""
         extra = ", ".join(self._plain)
         hint = show_call(self._plain[0]) or self._help()
+        if self._command.path == "inbox" and show_call(self._plain[0]):
+            hint = f"landlane inbox {as_id(self._plain[0])}"
         if self._command.arguments and self._command.arguments[-1].key in _FREE_TEXTS:
             start = self._words.index(self._plain[0]) - 1
             joined = " ".join([self._words[start], *self._plain])
@@ -351,6 +354,8 @@ class _CommandLineReader:
         meant = _SYNONYMS.get(word) or _nearest(word, (*known, *_SYNONYMS))
         meant = _SYNONYMS.get(meant, meant)
         hint = show_call(word) or (self._corrected(meant) if meant else "landlane help --all")
+        if word == "landlane":  # the name of the program twice
+            hint = call_text(self._words[self._position :])
         return self._malformed(f"unknown command {word}", hint)
 
     def _unknown_verb(self, word: str) -> Malformed:

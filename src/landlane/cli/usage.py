@@ -130,6 +130,12 @@ def add(
     """Record usage."""
     for text, what in ((model, "model"), (client, "client"), (agent, "agent")):
         check_text(text, what, 400)
+    if not any((task, key, cost, input_tokens, output_tokens, model, client, attempt, at)):
+        raise Malformed(
+            "there is nothing to record; give a cost, tokens or a task",
+            code="NOTHING_TO_RECORD",
+            hint="for example: landlane usage add --task T12 --cost 0.42",
+        )
     session = call.session()
     booked = book(
         call.repo,
@@ -150,11 +156,12 @@ def add(
     entry = booked.entry
     answer = {"ok": True, "usage": usage_json(entry), "is_new": booked.is_new, "differs": booked.differs}
     amount = money_words(entry.cost_micros) if entry.cost_micros is not None else "an unknown cost"
-    text = f"{entry.id}: booked {amount} to {entry.task or 'no task'}"
+    about = f" for {entry.task}" if entry.task else ""
+    text = f"✓ recorded {amount}{about}"
     if not booked.is_new:
-        text = f"{entry.id} was booked before: {amount} to {entry.task or 'no task'}; nothing was changed"
+        text = f"{amount[:1].upper()}{amount[1:]}{about} was recorded before; nothing was changed"
         text += ", though it comes with another cost now" if booked.differs else ""
-    return call.terminal.answer(answer, text)
+    return call.terminal.answer(answer, text, quiet=entry.id)
 
 
 def read_in(call: CommandCall, file: str) -> int:

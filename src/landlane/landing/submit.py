@@ -9,7 +9,7 @@ from landlane.errors import LandlaneError, Malformed, NotAllowed, RepositoryErro
 from landlane.git import create_checkout as checkouts
 from landlane.git import trial_merge as trials
 from landlane.git.commits import is_ancestor, merge_base
-from landlane.git.run import run_in, try_git_output
+from landlane.git.run import git_output, run_in, try_git_output
 from landlane.git.target import (
     commit_at,
     drop_submitted,
@@ -34,7 +34,7 @@ from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, Watched
 from landlane.tasks.evidence import complete_task
 from landlane.tasks.model import DONE, LANDING, REPORTED, REVIEW
 from landlane.tasks.records import get_task
-from landlane.text import printable
+from landlane.text import nearest_word, printable
 from landlane.values import as_dict, replace, value
 from landlane.workspaces.fix_unauthorized_writes import refuse_breached
 from landlane.workspaces.model import CLONE
@@ -92,11 +92,7 @@ def submit_branch(
     task = task_id or (task_branch["task"] if task_branch else "")
     head = _find_head(repo, task, name, commit_at(repo.home, f"refs/heads/{name}"))
     if not head:
-        raise RepositoryError(
-            f"no branch {name[:200]!r}",
-            code="UNKNOWN_BRANCH",
-            hint="list them: git branch",
-        )
+        raise _unknown_branch(repo, target, name)
     trouble = fetch_target(repo.home, target)
     if trouble:
         repo.report(f"cannot reach {target.remote} now ({trouble}); the queue tries again")
@@ -134,6 +130,18 @@ def _enqueue_once(
         if known is None:
             raise
         return known, False
+
+
+def _unknown_branch(repo: Repository, target: TargetBranch, name: str) -> RepositoryError:
+    """Return the error for a branch that does not exist; the id of a task may be meant for its branch."""
+    names = git_output(repo.home, "for-each-ref", "--format=%(refname:short)", "refs/heads").splitlines()
+    names = [one for one in names if one != target.branch]
+    of_task = [one for one in names if one.startswith(f"landlane/{name.upper()}-")]
+    meant = of_task[-1] if of_task else nearest_word(name, names)
+    facts = {"unknown": name, "meant": meant} if meant else {}
+    return RepositoryError(
+        f"no branch {name[:200]}", code="UNKNOWN_BRANCH", hint="list them: git branch", **facts
+    )
 
 
 def _target_branch_error(branch: str) -> Malformed:

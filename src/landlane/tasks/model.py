@@ -266,15 +266,24 @@ def check_new_task(task: NewTask) -> NewTask:
             code="PATH_OUTSIDE",
             hint=f"name a path below the root, such as --output {task.output.rpartition('/')[2] or 'out'}",
         )
-    if not -1000 <= task.priority <= 1000 or not 1 <= task.max_attempts <= 100:
-        raise Malformed(
-            "priority goes from -1000 to 1000, attempts from 1 to 100",
-            code="OUT_OF_RANGE",
-            hint="0 and 3 are the defaults",
-        )
+    _check_range(task.priority, "the priority", -1000, 1000)
+    _check_range(task.max_attempts, "the number of attempts", 1, 100)
     if title == task.title and not task.after and not task.labels:
         return task
     return replace(task, title=title, after=_once(task.after), labels=_once(task.labels))
+
+
+def _check_range(number: int, what: str, least: int, most: int) -> None:
+    if not least <= number <= most:
+        raise Malformed(
+            f"{what} goes from {least} to {most}, not to {number}"
+            if number > most
+            else f"{what} goes from {least} to {most}; {number} is too small",
+            code="OUT_OF_RANGE",
+            hint="the nearest that is allowed",
+            given=str(number),
+            example=str(min(max(number, least), most)),
+        )
 
 
 def _check_counts(task: NewTask) -> None:

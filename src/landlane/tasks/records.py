@@ -122,7 +122,8 @@ _OTHER_KINDS = {
 def unknown_task_error(snapshot: Snapshot, task_id: str) -> Malformed:
     """Return the error for an id that no task has; it names the one that was probably meant."""
     known = [str(row["id"]) for row in snapshot.all("tasks_all")]
-    name = task_id[:40] if task_id.isprintable() else repr(task_id[:40])
+    is_plain = task_id.isprintable() and task_id == task_id.strip() != ""
+    name = task_id[:40] if is_plain else repr(task_id[:40])
     if not known:
         return Malformed(
             f"no task {name}; there are no tasks yet",

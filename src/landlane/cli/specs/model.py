@@ -81,7 +81,7 @@ class Argument:
             return self.needs
         if self.is_rest:
             return f"a {self.name} after --"
-        return f"{'an' if self.name[0] in 'aeiou' else 'a'} {self.name}"
+        return f"{'an' if self.name[0] in 'aeio' else 'a'} {self.name}"
 
 
 @value
