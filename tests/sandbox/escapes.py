@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import json
 import os
@@ -57,6 +58,13 @@ STORE = "import sqlite3; sqlite3.connect('$STORE/store.db').execute('create tabl
 DISK = "import os; os.mknod('disk', 0o60600, os.makedev(7, 0)); os.open('disk', os.O_RDWR); print('attached')"
 
 
+READ_BY_MAP = (
+    "import mmap, os; f = os.open('$HOUSE/.netrc', 0); print(mmap.mmap(f, 0, prot=mmap.PROT_READ).read())"
+)
+ATTACH_MEMORY = (
+    "import ctypes; c = ctypes.CDLL(None); c.shmat.restype = ctypes.c_void_p;"
+    "print(ctypes.string_at(c.shmat(c.shmget($KEY, 0, 0), 0, 0o10000), 6))"
+)
 KERNEL = "open('/proc/sys/kernel/domainname', 'r+b'); print('attached')"  # opened, and left as it is
 
 
@@ -157,6 +165,18 @@ ATTEMPTS = [
     attempt(
         Promise.READING, "say SECRET", "cat /proc/self/root$STORE/sessions/ann", "read it by another path"
     ),
+    attempt(Promise.READING, "say SECRET", "cat $HOUSE/.ssh/id_key", "read a key in the home"),
+    attempt(Promise.READING, "say SECRET", "cp -r $HOUSE copy; cat copy/.netrc", "copy the home"),
+    attempt(Promise.READING, "say SECRET", "ln $HOUSE/.netrc key && cat key", "read a hard link to a key"),
+    attempt(Promise.READING, "say SECRET", python(READ_BY_MAP), "map a key into memory"),
+    attempt(
+        Promise.READING,
+        "say SECRET",
+        "git diff --no-index /dev/null $HOUSE/.netrc",
+        "read a key by git",
+    ),
+    attempt(Promise.SHARED_MEMORY, "say SECRET", "cat $SHM", "read shared memory of another"),
+    attempt(Promise.SYSTEM_V, "say SECRET", python(ATTACH_MEMORY), "attach System V memory of another"),
     attempt(Promise.CHMOD, "mode", "chmod 000 $OUT/file", "chmod"),
     attempt(Promise.CHMOD, "times", "touch -d 2001-01-01 $OUT/file", "touch"),
     attempt(Promise.SIGNALS, "victim", "kill -9 $VICTIM", "kill"),
@@ -188,6 +208,16 @@ ATTEMPTS = [
         Promise.DESCRIPTORS, "file", python("import os; os.write(99, b'evil')"), "a descriptor left open"
     ),
 ]
+
+
+def chosen_attempts() -> list[Attempt]:
+    """Return the first attempt of each promise with those that only root can make; for `make soak`, all."""
+    if os.environ.get("LANDLANE_ESCAPES") == "all":
+        return ATTEMPTS
+    first: dict[str, Attempt] = {}
+    for one in ATTEMPTS:
+        first.setdefault(one.promise, one)
+    return [one for one in ATTEMPTS if one.needs_root or one is first[one.promise]]
 
 
 class EscapeTestbed:
@@ -225,6 +255,12 @@ class EscapeTestbed:
         (self.store / "sessions").mkdir(parents=True)
         (self.store / "sessions" / "ann").write_text("SECRET\n")
         (self.store / "store.db").touch()
+        self.house = self.base / "house"  # the home of the user
+        (self.house / ".ssh").mkdir(parents=True)
+        (self.house / ".ssh" / "id_key").write_text("SECRET\n")
+        (self.house / ".netrc").write_text("[a]\nb = SECRET\n")
+        self.shared = Path(f"/dev/shm/landlane-escapes-{os.getpid()}")
+        self.key = 0x4C4C0000 + os.getpid() % 0x10000
         (self.work / "f").write_text("x\n")
         self.later = subprocess.check_output([*git, "rev-parse", "main~1"], text=True, timeout=30).strip()
         shutil.copytree(self.base, self._template, symlinks=True)
@@ -236,8 +272,9 @@ class EscapeTestbed:
             shutil.copytree(self._template, self.base, symlinks=True)
         for path in (self.out / "sock", self.out / "resident", self.hidden / "sock"):
             path.unlink(missing_ok=True)
-        for name in ("d", "disk", "e", "l", "s", "taken"):
+        for name in ("d", "disk", "e", "l", "s", "taken", "key"):
             (self.work / name).unlink(missing_ok=True)
+        shutil.rmtree(self.work / "copy", ignore_errors=True)
         self.abstract = f"landlane-test-{os.getpid()}-{next(self._numbers)}"
         self.port = self._listen(socket.AF_INET, ("127.0.0.1", 0))
         self._listen(socket.AF_UNIX, "\0" + self.abstract)
@@ -252,6 +289,12 @@ class EscapeTestbed:
         self.victim = subprocess.Popen(
             ["/bin/sh", "-c", "read line", name], stdin=subprocess.PIPE, env={"S": "SECRET"}
         )
+        self.shared.write_text("SECRET")
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.shmat.restype = ctypes.c_void_p
+        self._memory = libc.shmget(self.key, 4096, 0o1666)
+        ctypes.memmove(at := libc.shmat(self._memory, None, 0), b"SECRET", 6)
+        libc.shmdt(ctypes.c_void_p(at))
         self.leak = os.open(self.out / "file", os.O_WRONLY)
 
     def _listen(self, family: int, address: object) -> int:
@@ -273,6 +316,8 @@ class EscapeTestbed:
 
     def tear_down(self) -> None:
         os.close(self.leak)
+        self.shared.unlink(missing_ok=True)
+        ctypes.CDLL(None).shmctl(self._memory, 0, None)  # IPC_RMID
         self.victim.kill()
         self.victim.communicate()
         for server in self._sockets:
@@ -293,6 +338,9 @@ class EscapeTestbed:
             "VICTIM": str(self.victim.pid),
             "PORT": str(self.port),
             "ABSTRACT": self.abstract,
+            "HOUSE": str(self.house),
+            "SHM": str(self.shared),
+            "KEY": str(self.key),
             "PYTHON": sys.executable,
         }
 
@@ -332,7 +380,7 @@ def make_sandbox(name: str, scene: EscapeTestbed) -> Sandbox:
         writable=(str(scene.work),),
         scratch=str(scene.scratch),
         readable=(str(scene.base),),
-        hidden=(str(scene.store / "sessions"),),
+        hidden=(str(scene.store / "sessions"), str(scene.house)),
         sockets_visible=(str(scene.out / "resident"),),
     )
     if name == "worker":
@@ -408,7 +456,7 @@ def main(folder: str, backend_name: str, sandbox_name: str) -> None:
     sandbox = make_sandbox(sandbox_name, scene)
     results = {
         attempt.name: run_attempt(scene, attempt, backend, sandbox)
-        for attempt in ATTEMPTS
+        for attempt in chosen_attempts()
         if os.geteuid() == 0 or not attempt.needs_root
     }
     guarantees = list_guarantees(backend or Backend(name=BackendKind.NONE), sandbox)

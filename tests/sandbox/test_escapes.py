@@ -15,7 +15,7 @@ import pytest
 
 from landlane.sandbox.bubblewrap import BWRAP_VARIABLE
 from landlane.sandbox.model import BackendKind, GuaranteeState, Promise
-from tests.sandbox.escapes import ATTEMPTS, CONTROL, OLD_LANDLOCK, Attempt
+from tests.sandbox.escapes import CONTROL, OLD_LANDLOCK, Attempt, chosen_attempts
 from tests.support.tools import find_tool
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Matrix = dict[str, Any]
 
-pytestmark = [pytest.mark.integration, pytest.mark.sandbox, pytest.mark.on_disk]
+pytestmark = [pytest.mark.integration, pytest.mark.sandbox, pytest.mark.on_disk, pytest.mark.soak]
 
 NOBODY = 65534
 ROOT = Path(__file__).resolve().parents[2]
@@ -102,7 +102,7 @@ def cases(backend: str, sandbox: str, person: str) -> list[object]:
     group = pytest.mark.xdist_group(f"escapes {name}")
     return [
         pytest.param(attempt, backend, sandbox, person, marks=group, id=f"{name}-{attempt.name}")
-        for attempt in ATTEMPTS
+        for attempt in chosen_attempts()
         if person == AS_ROOT or not attempt.needs_root
     ]
 

@@ -10,6 +10,7 @@ from landlane.exec.cleanup import end_abandoned_runs, end_processes, find_abando
 from landlane.processes.tree import TREE_MARK, count_marked
 from landlane.sandbox.guarantees import list_guarantees
 from landlane.sandbox.model import BackendKind, GuaranteeState, Promise, Sandbox, require_guarantees
+from landlane.sandbox.sandboxed_check import describe_confinement
 from landlane.sandbox.start import choose_backend
 from landlane.sessions.sandbox_runs import RunState, can_clean_up, list_runs
 from landlane.units import join_words
@@ -36,8 +37,13 @@ def check_kernel(repo: Repository, is_fixing: bool) -> Check:
     del is_fixing  # the kernel cannot be repaired
     backend = choose_backend()
     # A worker that must reach the resident, and nothing else of this machine.
+    settings = repo.settings
     sandbox = Sandbox(
-        writable=(), scratch="/scratch", hidden=("/state",), sockets_visible=("/state/s",), udp=False
+        writable=(),
+        scratch="/scratch",
+        hidden=("/state",),
+        unix_sockets=settings.sandbox.unix_sockets,
+        udp=False,
     )
     held = list_guarantees(backend, sandbox)
     try:
@@ -52,6 +58,11 @@ def check_kernel(repo: Repository, is_fixing: bool) -> Check:
         better = " (bubblewrap would)" if is_better else ""
         verb = "is" if len(missing) == 1 else "are"
         found += f"; {join_words([_OPEN.get(one, one) for one in missing])} {verb} not restricted{better}"
+    agents = sorted(name for name, agent in settings.agents.items() if agent.unix_sockets)
+    if settings.sandbox.unix_sockets or agents:
+        who = "all agents" if settings.sandbox.unix_sockets else join_words(agents)
+        found += f"; unix sockets are open to {who}: programs that listen there run commands outside"
+    found += f"; checks: {describe_confinement(settings, backend)}"
     return passed(found, " ".join(backend.reasons), is_enforced=backend.name != BackendKind.NONE)
 
 

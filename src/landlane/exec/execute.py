@@ -189,7 +189,7 @@ class _Execution:
         is_wrapped_at_terminal = request.has_terminal and bool(self._backend.bwrap)
         if is_wrapped_at_terminal:
             words = [sys.executable, "-I", "-S", "-c", _RESTORE_SIGNALS, *words]
-        sandbox = run.make_sandbox(self._resident.path, self._joined, command)
+        sandbox = run.make_sandbox(self._resident, self._joined, command, self._backend)
         on_start(list_guarantees(self._backend, sandbox), self._backend.name)  # before the command writes
         ignored = TERMINAL_SIGNALS if is_wrapped_at_terminal else ()
         before = {number: signal.getsignal(number) for number in ignored}

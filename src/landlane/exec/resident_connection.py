@@ -10,6 +10,7 @@ import select
 import time
 
 from landlane.errors import Stale, StoreError
+from landlane.exec.resident_port import ResidentPort
 from landlane.resident.messages import hold_resident
 from landlane.resident.start import ensure_resident
 from landlane.sessions.leases import renew_session
@@ -35,7 +36,15 @@ class ResidentConnection:
         self._state = state
         self._connection: socket | None = None
         self._renew_at = time.monotonic()
+        self._port: ResidentPort | None = None
         self.path = ""
+
+    @property
+    def port(self) -> ResidentPort:
+        """A port that leads to the resident, for commands without unix sockets; opened when needed."""
+        if self._port is None:
+            self._port = ResidentPort(lambda: self.path)
+        return self._port
 
     def __enter__(self) -> Self:
         """Connect to the resident, starting one if necessary.
@@ -54,6 +63,8 @@ class ResidentConnection:
     def __exit__(self, *_: object) -> None:
         if self._connection is not None:
             self._connection.close()
+        if self._port is not None:
+            self._port.close()
 
     def tick(self, store: Store, session: Session) -> None:
         """Restart the resident if it is gone, and renew the session when it is time. Cheap to call often."""

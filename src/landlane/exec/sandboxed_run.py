@@ -16,9 +16,18 @@ from landlane.exec.start_client import prepare_client_homes
 from landlane.ids import new_uuid
 from landlane.platform.process import Process
 from landlane.processes.tree import ProcessTree
-from landlane.sandbox.guarantees import list_guarantees
+from landlane.sandbox.environment import secret_variables
+from landlane.sandbox.guarantees import list_guarantees, refuses_new_unix_sockets
 from landlane.sandbox.model import Sandbox, require_guarantees
 from landlane.sandbox.start import SandboxedChild, choose_backend
+from landlane.sandbox.visible_paths import (
+    borrowed_objects,
+    own_package,
+    private_places,
+    program_folders,
+    tool_folders,
+    workspace_folders,
+)
 from landlane.sessions.sandbox_runs import RunState, begin_run, change_run
 
 TYPE_CHECKING = False
@@ -26,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from landlane.exec.clone import SandboxClone
+    from landlane.exec.resident_connection import ResidentConnection
     from landlane.exec.start_client import ClientCommand
     from landlane.repository import Repository
     from landlane.roles.model import Role
@@ -33,9 +43,11 @@ if TYPE_CHECKING:
     from landlane.sessions.join import Joined
     from landlane.sessions.model import Session
     from landlane.sessions.sandbox_runs import Run
+    from landlane.settings.model import Settings
 
 
 # Variables of the caller that would identify it, or lead git or Landlane to another repository.
+_NO_SOCKETS = Sandbox(writable=(), scratch="")
 _NOT_INHERITED = ("LANDLANE_AGENT", "LANDLANE_STORE", "LANDLANE_GIT_LOCK", "LANDLANE_OVERRIDE")
 
 
@@ -79,38 +91,77 @@ class SandboxedRun:
         if clone.workspace is not None:
             install_trailer_hook(clone.path, self._session, clone.task)
 
-    def make_sandbox(self, socket: str, joined: Joined, command: ClientCommand) -> Sandbox:
+    def make_sandbox(
+        self,
+        resident: ResidentConnection,
+        joined: Joined,
+        command: ClientCommand,
+        backend: Backend,
+        *,
+        unix_sockets: bool = False,
+    ) -> Sandbox:
         """Return the sandbox of a command: what its role allows, where it works, how it reaches the state.
 
-        The command acts as `joined`, and `socket` is that of the resident.
+        The command acts as `joined`. With `unix_sockets` its agent may use those of other programs.
         """
         repo, role, clone = self._repo, self._role, self.clone
         assert clone is not None
-        state = os.path.join(repo.common_dir, "landlane")
+        settings = repo.settings
+        opens_sockets = unix_sockets or may_use_unix_sockets(settings, role)
+        # Where the kernel cannot limit which sockets are reached, the resident is reached by a port.
+        by_port = not opens_sockets and refuses_new_unix_sockets(backend, _NO_SOCKETS)
+        address = resident.port.address if by_port else resident.path
+        connects = role.connects  # a client must reach its model, whatever its tools may not do
+        if by_port and connects is not None:
+            connects = (*connects, resident.port.port)
+        hidden, readable = self._reading()
         slots: Mapping[str, str] = clone.workspace.environment if clone.workspace else {}
         return Sandbox(
             writable=(clone.path,) if clone.workspace else (),
             scratch=self.scratch,
-            readable=(
-                *(repo.home.root, repo.common_dir, repo.checkout.root),
-                *_program_folders(),
-            ),
-            hidden=(state,),
-            unix_sockets=role.unix_sockets,
-            sockets_visible=(socket,),
-            tcp_connect=role.connects,  # a client must reach its model, whatever its tools may not do
+            readable=readable,
+            hidden=hidden,
+            unix_sockets=opens_sockets,
+            sockets_visible=() if by_port else (address,),
+            tcp_connect=connects,
             udp=role.udp,
             environment=(
                 *slots.items(),
                 ("LANDLANE_SESSION", f"{joined.session.id}:{joined.secret}"),
-                ("LANDLANE_RESIDENT", socket),
+                ("LANDLANE_RESIDENT", address),
                 ("LANDLANE_ROLE", role.name),
                 ("PATH", search_path()),
                 ("GIT_CONFIG_GLOBAL", os.path.join(self.scratch, "home", ".gitconfig")),
                 *command.environment,
             ),
-            without=_NOT_INHERITED,
+            without=(
+                *_NOT_INHERITED,
+                *secret_variables(os.environ, (*command.own_variables, *settings.sandbox.variables)),
+            ),
         )
+
+    def _reading(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return what is hidden, and what stays readable in it.
+
+        Hidden are the state, the home, temporary files of others and other workspaces.
+        """
+        repo = self._repo
+        assert self.clone is not None
+        root = os.path.realpath(repo.home.root)
+        state = os.path.join(repo.common_dir, "landlane")
+        hidden = map(os.path.realpath, (state, *private_places(), *workspace_folders(repo.settings, root)))
+        hidden = tuple(path for path in dict.fromkeys(hidden) if os.path.lexists(path) and path != "/")
+        named = [os.path.realpath(os.path.expanduser(path)) for path in repo.settings.sandbox.read]
+        readable = (
+            *(root, repo.common_dir, self.clone.path, *borrowed_objects(repo.common_dir)),
+            *(
+                os.path.join(own_package(), "landlane"),
+                *tool_folders(),
+                *program_folders(search_path(), hidden),
+                *named,
+            ),
+        )
+        return hidden, tuple(path for path in map(os.path.realpath, readable) if os.path.exists(path))
 
     def start(
         self,
@@ -158,7 +209,12 @@ class SandboxedRun:
             change_run(self._repo, self.record, "ended", session, **facts)
 
 
-def choose_sandbox_backend(repo: Repository, role: Role) -> Backend:
+def may_use_unix_sockets(settings: Settings, role: Role) -> bool:
+    """Return whether the settings open unix sockets of other programs for agents in a role."""
+    return settings.sandbox.unix_sockets or role.unix_sockets
+
+
+def choose_sandbox_backend(repo: Repository, role: Role, *, unix_sockets: bool = False) -> Backend:
     """Return what enforces sandboxes on this machine.
 
     Raises:
@@ -169,22 +225,12 @@ def choose_sandbox_backend(repo: Repository, role: Role) -> Backend:
         writable=(),
         scratch="/nowhere/scratch",
         hidden=("/nowhere/state",),
-        unix_sockets=role.unix_sockets,
-        sockets_visible=("/nowhere/socket",),
+        unix_sockets=unix_sockets or may_use_unix_sockets(repo.settings, role),
         tcp_connect=role.connects,
         udp=role.udp,
     )
     require_guarantees(list_guarantees(backend, requested), repo.settings.sandbox.required, backend)
     return backend
-
-
-def _program_folders() -> list[str]:
-    """Return the folders on the search path. Programs in npm's `.bin` are links to files beside it."""
-    folders = [os.path.realpath(folder) for folder in search_path().split(os.pathsep) if folder]
-    visible = [
-        os.path.dirname(folder) if os.path.basename(folder) == ".bin" else folder for folder in folders
-    ]
-    return [folder for folder in dict.fromkeys(visible) if os.path.isdir(folder) and folder != "/"]
 
 
 def search_path() -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import tomllib
@@ -32,6 +33,21 @@ if TYPE_CHECKING:
 
 _CLAUDE, _CODEX = "clients/claude", "clients/codex"
 # File of the user → its copy in the scratch folder: sign-in and settings of each client.
+_MODELS = (
+    *("ANTHROPIC_*", "OPENAI_*", "GEMINI_*", "GOOGLE_*", "OPENROUTER_*", "AZURE_*", "MISTRAL_*", "GROQ_*"),
+    *("DEEPSEEK_*", "XAI_*", "TOGETHER*", "FIREWORKS_*", "CEREBRAS_*", "COHERE_*", "HF_TOKEN"),
+)
+# The variables by which each client signs in; a `*` stands for any end.
+_SIGN_IN = {
+    "claude": ("ANTHROPIC_*", "CLAUDE_*"),
+    "codex": ("OPENAI_*", "CODEX_*", "AZURE_OPENAI_*"),
+    "gemini": ("GEMINI_*", "GOOGLE_*"),
+    "qwen": ("QWEN_*", "OPENAI_*", "DASHSCOPE_*"),
+    "copilot": ("COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN"),
+    "opencode": ("OPENCODE_*", *_MODELS),
+}
+_ENV_KEY = re.compile(r"env_key\W{1,4}([A-Za-z_]\w{0,200})")  # in an option of Codex
+_BEDROCK = "CLAUDE_CODE_USE_BEDROCK"
 _COPIED = {
     ".claude/.credentials.json": f"{_CLAUDE}/.credentials.json",
     ".claude/settings.json": f"{_CLAUDE}/settings.json",
@@ -74,6 +90,7 @@ class ClientCommand:
     words: tuple[str, ...]
     environment: tuple[tuple[str, str], ...] = ()
     client: str = ""
+    own_variables: tuple[str, ...] = ()  # that it needs to reach its model, although they are secrets
 
 
 def client_of(command: Sequence[str]) -> str:
@@ -142,7 +159,31 @@ def _prepare(
             (name, _merged_with_user(name, text)) for name, text in permissions.environment.items()
         ),
         client=client,
+        own_variables=_sign_in_of(client, command, scratch),
     )
+
+
+def _sign_in_of(client: str, command: Sequence[str], scratch: str) -> tuple[str, ...]:
+    """Return the variables by which a client signs in, with those that its own settings name."""
+    known = _SIGN_IN.get(client, (f"{client.upper()}_*", *_MODELS))
+    if client == "claude" and os.environ.get(_BEDROCK):
+        return (*known, "AWS_*")
+    if client == "codex":
+        given = [found[1] for word in command if (found := _ENV_KEY.search(word))]
+        return (*known, *given, *_env_keys(os.path.join(scratch, _CODEX, "config.toml")))
+    return known
+
+
+def _env_keys(path: str) -> list[str]:
+    """Return the variables that Codex's settings name for the keys of model providers."""
+    try:
+        with open(path, "rb") as file:
+            providers = tomllib.load(file).get("model_providers", {})
+    except (OSError, ValueError):
+        return []
+    tables = cast("Document", providers).values() if isinstance(providers, dict) else ()
+    found = [cast("Document", table).get("env_key") for table in tables if isinstance(table, dict)]
+    return [name for name in found if isinstance(name, str)]
 
 
 def _merged_with_user(name: str, text: str) -> str:

@@ -8,7 +8,7 @@ environment, and standard input. An answer is a row of frames, each a letter and
 A hook has a few milliseconds for everything, so only C modules are imported.
 """
 
-from _socket import AF_UNIX, SOCK_STREAM
+from _socket import AF_INET, AF_UNIX, SOCK_STREAM
 from _socket import socket as make_socket
 from posix import close as close_file
 from posix import fstat, getuid
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     OnOutput = Callable[[bytes, bytes], None]
 
 MAGIC = b"ILK1"
+# Comes before a request that was passed on for a sandboxed caller, whom the resident does not see itself.
+GUEST = b"ILKG"
+LOOPBACK = "127.0.0.1"
+TOKEN_LENGTH = 64
+_PORT = "port:"  # an address of the form `port:NUMBER:TOKEN`, where unix sockets are refused
 HEAD = 8
 MOST_BYTES = 64 * 1024 * 1024
 MOST_FIELDS = 10_000
@@ -171,12 +176,18 @@ def stream_request(
 
     `timeout_seconds` counts until the request was begun; the work itself may take any time.
     """
-    connection = make_socket(AF_UNIX, SOCK_STREAM)
+    _, is_port, named = path.partition(_PORT)
+    connection = make_socket(AF_INET if is_port else AF_UNIX, SOCK_STREAM)
     try:
         deadline = monotonic() + timeout_seconds
         try:
             connection.settimeout(timeout_seconds)
-            _connect(connection, path, deadline)
+            if is_port:
+                port, _, token = named.partition(":")
+                connection.connect((LOOPBACK, int(port)))
+                request = token.encode() + request
+            else:
+                _connect(connection, path, deadline)
             connection.sendall(request)
         except OSError:  # there is no resident, or it ended before it had the full request
             return None
@@ -231,6 +242,16 @@ def _read_answer(
                 raise AnswerLost("the answer was cut off")
             return None
         received += data
+
+
+def port_address(port: int, token: str) -> str:
+    """Return the address of a port that passes requests on to the resident."""
+    return f"{_PORT}{port}:{token}"
+
+
+def shown_address(path: str) -> str:
+    """Return an address for messages: without the token."""
+    return f"port {path[len(_PORT) :].partition(':')[0]}" if path.startswith(_PORT) else path
 
 
 def hold_resident(path: str) -> make_socket | None:

@@ -16,12 +16,13 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from landlane.platform.socket_peer import is_same_user, peer_of
+from landlane.platform.socket_peer import Peer, is_same_user, peer_of
 from landlane.processes.fork_server import fork_helper, serve_orders
 from landlane.resident.messages import (
     BEGUN,
     ERR,
     EXIT,
+    GUEST,
     HEAD,
     MAGIC,
     OUT,
@@ -39,7 +40,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.platform.socket_peer import Peer
     from landlane.resident.messages import Request
 
     Answer = tuple[int, bytes, bytes]  # exit code, stdout, stderr
@@ -310,7 +310,12 @@ class _Partial:
 
     def body(self) -> bytes | None:
         """Return the body of the request once all of it has arrived."""
+        if self.received.startswith(GUEST):
+            del self.received[: len(GUEST)]
+            self.peer = Peer(pid=0, uid=self.peer.uid)  # an unknown process counts as sandboxed
         if len(self.received) < HEAD:
+            if GUEST.startswith(bytes(self.received)):
+                return None
             if not MAGIC.startswith(bytes(self.received[:4])):
                 raise BadMessage("this is not a request of this version")
             return None

@@ -92,7 +92,7 @@ class Role:
     verbs: tuple[str, ...] = ()
     may_change_protected: bool = False
     connects: tuple[int, ...] | None = None  # TCP ports it may reach; None: all
-    unix_sockets: bool = True
+    unix_sockets: bool = False  # of other programs
     udp: bool = True
 
     @property
@@ -222,7 +222,7 @@ _BUILDING = ("claim", "commit", "land")
 
 
 def _reader(name: str, summary: str, *more: str) -> Role:
-    return Role(name=name, summary=summary, tools=(*_READING, *more), unix_sockets=False, udp=False)
+    return Role(name=name, summary=summary, tools=(*_READING, *more), udp=False)
 
 
 def _writer(name: str, summary: str, writes: Sequence[str], denies: Sequence[str] = ()) -> Role:

@@ -75,11 +75,9 @@ def _mounts(sandbox: Sandbox) -> set[tuple[int, str, str]]:
     needed = [*map(os.path.realpath, _NEEDED), sys.prefix, sys.base_prefix, package]
     covered = [*empty, *sandbox.hidden]
     shown = [path for path in needed if _is_below_any(path, covered)]
-    shown += [
-        path
-        for path in sandbox.readable
-        if path in covered or _is_below_any(path, covered) or _is_below_any(path, sandbox.writable)
-    ]
+    # What it may write in is mounted below: a second mount would make it read-only.
+    readable = [path for path in sandbox.readable if not _is_below_any(path, sandbox.writable_roots())]
+    shown += [path for path in readable if path in covered or _is_below_any(path, covered)]
     for path in sandbox.sockets_visible:
         if _is_below_any(path, covered):
             # The folder where possible: the socket is replaced when its server restarts.

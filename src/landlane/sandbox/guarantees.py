@@ -40,6 +40,7 @@ _BUBBLEWRAP = {
     Promise.LIMITS: _PIDS,
     Promise.TRACE: _PIDS,
     Promise.SHARED_MEMORY: _IPC,
+    Promise.SYSTEM_V: _IPC,
     Promise.ENVIRONMENT: _PIDS,
     Promise.TREE: _PIDS,
 }
@@ -129,10 +130,14 @@ def has_private_network(backend: Backend, sandbox: Sandbox) -> bool:
     return not sandbox.network and bool(backend.bwrap) and backend.has_private_network
 
 
-def _shared_memory(backend: Backend, sandbox: Sandbox) -> Finding:
+def _shared_memory(_: Backend, __: Sandbox) -> Finding:
+    return _open("Landlock has no /dev/shm of its own; bubblewrap would make one")
+
+
+def _system_v(backend: Backend, sandbox: Sandbox) -> Finding:
     if refuses_new_unix_sockets(backend, sandbox):
-        return _open("files in /dev/shm are shared; System V memory, semaphores and queues are refused")
-    return _open("memory of System V and in /dev/shm is shared; bubblewrap would separate it")
+        return _held(_FILTER)
+    return _open("Landlock has no right for it; bubblewrap would separate it")
 
 
 def _sockets(backend: Backend, sandbox: Sandbox) -> Finding:
@@ -192,6 +197,7 @@ _RULES: dict[Promise, Callable[[Backend, Sandbox], Finding]] = {
     Promise.LIMITS: _limits,
     Promise.TRACE: _tracing,
     Promise.SHARED_MEMORY: _shared_memory,
+    Promise.SYSTEM_V: _system_v,
     Promise.ENVIRONMENT: _tracing,
     Promise.TREE: _tree,
     Promise.SOCKETS: _sockets,

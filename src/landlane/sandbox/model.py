@@ -22,6 +22,7 @@ class Promise(StrEnum):
     LIMITS = "limits"
     TRACE = "trace"
     SHARED_MEMORY = "shared memory"
+    SYSTEM_V = "system v"
     ENVIRONMENT = "environment"
     TREE = "tree"
     SOCKETS = "sockets"
@@ -39,7 +40,8 @@ PROMISES = {
     Promise.SIGNALS: "signals only what it started itself",
     Promise.LIMITS: "changes no limits and priorities of others",
     Promise.TRACE: "traces only what it started itself, and writes in no other memory",
-    Promise.SHARED_MEMORY: "shares no memory, semaphores or message queues with others",
+    Promise.SHARED_MEMORY: "sees no file of others in /dev/shm",
+    Promise.SYSTEM_V: "shares no System V memory, semaphores or message queues with others",
     Promise.ENVIRONMENT: "does not read the environment of others",
     Promise.TREE: "ends with everything it started, also what left its process group",
     Promise.SOCKETS: "reaches no program that listens on a unix socket",

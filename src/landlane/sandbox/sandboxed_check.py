@@ -27,6 +27,7 @@ from landlane.sandbox.visible_paths import (
     program_folders,
     tool_folders,
     user_home,
+    workspace_folders,
 )
 from landlane.values import replace, value
 
@@ -71,7 +72,7 @@ def describe_check_sandbox(
     """Return the sandbox of such a command, as the settings of the target branch say."""
     opened = settings.landing.sandbox
     root, common_dir = os.path.realpath(places.root), os.path.realpath(places.common_dir or places.root)
-    hidden = [*private_places(), root, places.state_folder, *_workspace_folders(settings, root)]
+    hidden = [*private_places(), root, places.state_folder, *workspace_folders(settings, root)]
     hidden = [path for path in dict.fromkeys(map(os.path.realpath, hidden)) if path != "/"]
     linked = [os.path.realpath(os.path.join(root, name)) for name in settings.workspace.link]
     tools = tool_folders()
@@ -225,12 +226,6 @@ def _own_folders(path: str, common_dir: str) -> list[str]:
         return [path]
     folders = [entry.path for entry in os.scandir(path) if entry.is_dir(follow_symlinks=False)]
     return [folder for folder in folders if os.path.basename(folder) != ".git"]
-
-
-def _workspace_folders(settings: Settings, root: str) -> list[str]:
-    """Return where other workspaces are: beside the repository, or where the settings say."""
-    named = settings.workspace.folder
-    return [f"{root}.workspaces", *([os.path.join(root, os.path.expanduser(named))] if named else ())]
 
 
 def _cache_variables(ccache: str, scratch: str) -> dict[str, str]:

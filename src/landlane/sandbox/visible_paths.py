@@ -13,6 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from landlane.settings.model import Settings
+
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - the folders themselves are meant
 # Toolchains and downloads in the home: read by builds, and of no use to others. No file with a sign-in.
 _TOOLS = (
@@ -73,6 +75,12 @@ def program_folders(search_path: str, hidden: Iterable[str]) -> list[str]:
     return [path for path in found if path not in (user, "/") and os.path.exists(path)]
 
 
+def workspace_folders(settings: Settings, root: str) -> list[str]:
+    """Return where workspaces are: beside the repository, or where the settings say."""
+    named = settings.workspace.folder
+    return [f"{root}.workspaces", *([os.path.join(root, os.path.expanduser(named))] if named else ())]
+
+
 def borrowed_objects(common_dir: str) -> list[str]:
     """Return the object stores that a repository borrows from."""
     try:
@@ -90,6 +98,11 @@ def borrowed_objects(common_dir: str) -> list[str]:
 def _own_folders() -> tuple[str, ...]:
     """Return where the interpreter that starts sandboxed programs has its files."""
     return (os.path.dirname(sys.executable), os.path.join(sys.base_prefix, "bin"))
+
+
+def own_package() -> str:
+    """Return the folder that our own package is imported from."""
+    return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def _installation_of(folder: str) -> str:

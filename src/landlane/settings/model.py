@@ -203,6 +203,9 @@ class SandboxSettings(Section):
     """The sandbox of `exec` and of workers."""
 
     required: Texts = key((), "texts", "sandbox guarantees without which nothing is started")
+    unix_sockets: bool = key(False, "boolean", "whether every agent may use unix sockets of other programs")
+    read: Texts = key((), "texts", "paths in the home that agents may read")
+    variables: Texts = key((), "texts", "variables that agents get although they look like secrets")
 
 
 class GateSettings(Section):
@@ -264,6 +267,7 @@ class AgentSettings(Section):
     role: str = key("", "text", "the role where the task names none")
     needs: Mapping[str, int] = key({}, "table of numbers", "kind of slot = how many one worker takes")
     most: int = key(0, "number", "how many run at once, in all runs together; default: no limit of its own")
+    unix_sockets: bool = key(False, "boolean", "whether it may use unix sockets of other programs")
     heartbeat_ms: int | None = key(None, "duration", "how long it may be silent; default: `run.heartbeat`")
     limit_ms: int | None = key(None, "duration", "how long one attempt may take; default: `run.limit`")
 

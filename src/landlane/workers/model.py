@@ -71,6 +71,7 @@ class Agent:
     words: tuple[str, ...] = ()
     role: str = ""
     needs: tuple[tuple[str, int], ...] = ()
+    unix_sockets: bool = False  # may use those of other programs
     most: int = 0  # attempts of this agent at once; 0: as many as there are worker slots
     heartbeat_ms: int = 60_000
     limit_ms: int = 0

@@ -19,11 +19,14 @@ from landlane.processes.tree import TREE_MARK
 from landlane.protocol.worker.messages import Heartbeat, Progress, WorkFailed
 from landlane.rules.file import load_rules
 from landlane.rules.versions import ASSIGNMENT, acknowledge
+from landlane.sandbox.guarantees import list_guarantees
+from landlane.sandbox.model import GuaranteeState
 from landlane.sessions.leases import touch
 from landlane.tasks.attempts import record_activity
 from landlane.tasks.model import IN_PROGRESS, WAITING, AttemptOutcome
 from landlane.tasks.records import get_task
 from landlane.tasks.retry_rules import TASK_OVER_BUDGET
+from landlane.units import join_words
 from landlane.usage.add import record_usage_so_far
 from landlane.usage.budget import over_budget
 from landlane.values import as_dict, replace
@@ -186,7 +189,8 @@ class Supervisor:
 
     def _work(self) -> AttemptResult:
         attempt, repo = self._attempt, self._repo
-        backend = choose_sandbox_backend(repo, attempt.role)
+        opens_sockets = attempt.order.agent.unix_sockets
+        backend = choose_sandbox_backend(repo, attempt.role, unix_sockets=opens_sockets)
         with ResidentConnection(os.path.join(repo.common_dir, "landlane")) as resident:
             attempt.prepare(backend)
             folder, scratch = attempt.clone.path, attempt.run.scratch
@@ -203,9 +207,13 @@ class Supervisor:
                 base=attempt.base,
                 rules=rules,
             )
-            sandbox = attempt.run.make_sandbox(resident.path, attempt.worker, command)
+            sandbox = attempt.run.make_sandbox(
+                resident, attempt.worker, command, backend, unix_sockets=opens_sockets
+            )
+            held = list_guarantees(backend, sandbox)
+            gaps = join_words([one.promise for one in held if one.state == GuaranteeState.OPEN])
             attempt.report({"event": "started", "sandbox": backend.name})
-            attempt.write_log("sandbox", backend.name)
+            attempt.write_log("sandbox", f"{backend.name}; not held here: {gaps}" if gaps else backend.name)
             monitor = WorkerMonitor(attempt, resident)
             end = run_worker(
                 lambda streams: attempt.run.start(command.words, sandbox, backend, streams),

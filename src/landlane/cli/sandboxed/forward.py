@@ -21,6 +21,7 @@ from landlane.resident.messages import (
     find_socket,
     pack_request,
     shared_environment,
+    shown_address,
     stream_request,
 )
 
@@ -163,7 +164,7 @@ def _await_resident(folder: str) -> None:
 
 def _no_resident(path: str) -> LandlaneError:
     return LandlaneError(
-        f"no resident answers at {path or os.environ['LANDLANE_RESIDENT']}",
+        f"no resident answers at {shown_address(path or os.environ['LANDLANE_RESIDENT'])}",
         code="RESIDENT_GONE",
         hint="outside the sandbox, look at: landlane status",
     )

@@ -23,6 +23,7 @@ from landlane.resident.messages import (
     pack_request,
     send_request,
     shared_environment,
+    shown_address,
 )
 
 TYPE_CHECKING = False
@@ -174,7 +175,7 @@ def _ask_resident(cwd: str, words: Sequence[str]) -> dict[str, Any]:
         raise LandlaneError(f"the resident did not answer: {error}", code="RESIDENT_LOST") from error
     if reply is None:
         raise LandlaneError(
-            f"no resident answers at {path}",
+            f"no resident answers at {shown_address(path)}",
             code="RESIDENT_GONE",
             hint="ask the user to run any landlane command outside the sandbox: that starts it",
         )
