@@ -14,6 +14,7 @@ from landlane.claims.model import (
 from landlane.errors import NotAllowed
 from landlane.ids import token_of
 from landlane.patterns.pattern import areas_of, covers_all
+from landlane.sessions.extensions import installed
 from landlane.sessions.leases import (
     drop_claim,
     end_if_gone,
@@ -24,7 +25,7 @@ from landlane.sessions.leases import (
     require_live,
     sweep_if_due,
 )
-from landlane.sessions.model import Claim, ClaimMode, Session
+from landlane.sessions.model import Claim, ClaimMode, Session, worker_task
 from landlane.text import check_label, check_text
 from landlane.values import replace
 
@@ -149,13 +150,15 @@ def check_allowed(repo: Repository, session: Session, request: Request) -> None:
 
     Raises:
         Malformed: it is not valid.
-        NotAllowed: the role may not claim this.
+        NotAllowed: the role, or the task of a worker, does not allow this claim.
     """
     check_request(request, max_ttl_ms=repo.settings.claims.max_ttl_ms)
     if session.role:
         from landlane.roles.enforce import check_claim  # noqa: PLC0415 - most have no role
 
         check_claim(repo, session, request.patterns)
+    if worker_task(session.agent):
+        installed().check_worker_claim(repo, session, request.patterns, request.note)
 
 
 def take(repo: Repository, session: Session, request: Request) -> Taken | Refused:

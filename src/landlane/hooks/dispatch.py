@@ -30,7 +30,7 @@ from landlane.sessions.client_sessions import (
 )
 from landlane.sessions.join import Joined, leave, prove
 from landlane.sessions.leases import find_parent, find_session, touch
-from landlane.sessions.model import parse_credentials
+from landlane.sessions.model import parse_credentials, worker_task
 from landlane.sessions.notices import add_notice, take_undelivered
 from landlane.sessions.signs_of_life import show_life
 from landlane.sessions.tool_calls import announce_call, forget_reads, list_open_calls, note_command
@@ -296,7 +296,8 @@ def _note_briefed(repo: Repository, session: Session) -> bool:
 
 def _stop(repo: Repository, session: Session, event: HookEvent, report: str) -> HookAnswer:
     """Report unfinished work at the end of a turn, but only once: holding every time would never end."""
-    if event.is_again or event.is_background or not repo.settings.hooks.remind:
+    is_worker = bool(worker_task(session.agent))  # its last answer is its result
+    if event.is_again or event.is_background or is_worker or not repo.settings.hooks.remind:
         if report:  # shown with the next event
             _notify(repo, session.id, report)
         return NOTHING

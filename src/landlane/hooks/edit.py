@@ -17,6 +17,7 @@ from landlane.patterns.pattern import covers_all, covers_alternative
 from landlane.protocol.hook_events import NOTHING, HookPolicy, deny, inform
 from landlane.rules.violations import CLAIM_FIRST, STAY_IN_ROLE, record_violation
 from landlane.sessions.leases import find_ancestors, find_session
+from landlane.sessions.model import worker_task
 from landlane.sessions.tool_calls import find_read, list_reads, record_reads
 from landlane.store import records
 from landlane.tasks.records import tasks_of
@@ -58,7 +59,9 @@ def check_edit(repo: Repository, session: Session, event: HookEvent) -> HookAnsw
     files, forbidden = _edited_files(repo, event)
     files = [file for file in files if not in_own_scratch(repo, session, file.path)]
     outside = _outside_of_role(repo, session, files)
-    problem = forbidden or outside or _misplaced(repo, session, files)
+    problem = (
+        forbidden or outside or _outside_of_task(repo, session, files) or _misplaced(repo, session, files)
+    )
     note = ""
     if not problem:
         # Claim before comparing, so that no other session can change the file in between.
@@ -164,6 +167,23 @@ def _outside_of_role(repo: Repository, session: Session, files: Sequence[EditedF
                 "shell: it would not land. Report what has to change, or hand it to an agent whose role may: "
                 "`landlane task add … --role R`. What you may do: "
                 f"`landlane role show {session.role}`."
+            )
+    return ""
+
+
+def _outside_of_task(repo: Repository, session: Session, files: Sequence[EditedFile]) -> str:
+    """Return why the task of a worker does not cover one of these files, or an empty string."""
+    if not worker_task(session.agent):
+        return ""
+    from landlane.tasks.worker_paths import why_outside_task  # noqa: PLC0415 - only workers have such a task
+
+    for file in files:
+        name = file.name.removeprefix("./")
+        reason = why_outside_task(repo, session, name)
+        if reason:
+            return (
+                f"{reason}. Do not change it, neither with an edit nor through the shell: it would not land. "
+                f"If you cannot do without it, say why: landlane claim {quote(name)} --note 'why'"
             )
     return ""
 

@@ -34,6 +34,7 @@ from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, Watched
 from landlane.tasks.evidence import complete_task
 from landlane.tasks.model import DONE, LANDING, REPORTED, REVIEW
 from landlane.tasks.records import get_task
+from landlane.tasks.worker_paths import bound_task
 from landlane.text import nearest_word, printable
 from landlane.values import as_dict, replace, value
 from landlane.workspaces.fix_unauthorized_writes import refuse_breached
@@ -326,7 +327,12 @@ def _describe(
         home=repo.common_dir,
         task=task,
         gate=find_gate_of_branch(repo, settings, paths, tip, head),
-        free=frozenset(path for path in paths if needs_no_claim(repo, settings.claims, path)),
+        # A worker is bound to the paths of its task, whatever needs no claim.
+        free=frozenset(
+            path
+            for path in (paths if bound_task(repo, session) is None else ())
+            if needs_no_claim(repo, settings.claims, path)
+        ),
         unidentified=tuple(unidentified_commits(repo, tip, head)),
     )
 

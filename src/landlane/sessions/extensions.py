@@ -8,9 +8,11 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Protocol
 
+    from landlane.patterns.pattern import Pattern
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.settings.model import Settings
     from landlane.store.interface import Transaction
@@ -26,6 +28,16 @@ class SessionExtensions(Protocol):
 
         Raises:
             Malformed: there is no such role.
+        """
+        ...
+
+    def check_worker_claim(
+        self, repo: Repository, session: Session, patterns: Sequence[Pattern], why: str
+    ) -> None:
+        """Refuse a claim of a worker on paths that its task does not name, unless it may have them.
+
+        Raises:
+            NotAllowed: it may not have them.
         """
         ...
 

@@ -264,9 +264,17 @@ def find_reserved_use(name: str) -> str:
         return f"the id {name.upper()}"
     if name.lower() == OWN_NAME:
         return "Landlane itself"
+    task = worker_task(name)
+    return f"the worker that `landlane run` starts for {task}" if task else ""
+
+
+def worker_task(name: str) -> str:
+    """Return the task of the worker with this name, or of one below it; empty for any other name.
+
+    Only `landlane run` joins under such a name.
+    """
     agent, _, task = name.partition(".")[0].rpartition("-")
-    is_worker = agent and task[:1] == "T" and is_record_id(task)
-    return f"the worker that `landlane run` starts for {task}" if is_worker else ""
+    return task if agent and task[:1] == "T" and is_record_id(task) else ""
 
 
 def check_not_reserved(name: str) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-CACHE_FORM = 11  # raise it when a field changes its name or form
+CACHE_FORM = 12  # raise it when a field changes its name or form
 
 _FILE_KIND, _REGULAR = 0o170000, 0o100000  # what `stat` would call S_IFMT and S_IFREG, without its import
 

@@ -25,6 +25,8 @@ EVIDENCE = ("commit", "paths", "check", "output")
 HANDOFF_KEYS = ("product", "context", "constraints", "next", "blockers", "assumptions")
 PROTOCOLS = ("exit", "messages")
 MERGE_KINDS = ("union", "sorted-set", "keyed-map", "counter", "generated")
+MORE_PATHS = ("grant", "gate", "refuse")
+PATH_NEEDS = ("optional", "required")
 REDUCERS = ("append", "union", "max", "min", "sum", "merge")
 # The tools and verbs of a role. The permissions of each client are derived from them.
 ROLE_TOOLS = ("read", "edit", "shell", "network", "agents")
@@ -240,6 +242,13 @@ class RunSettings(Section):
     role: str = key("", "text", "the role where neither task nor agent names one; default: `propose`")
     safety: str = key(
         "trusted", "one of", "the least safe level that the role of a worker may have", SAFETY_LEVELS
+    )
+    paths: str = key("optional", "one of", "whether a task must name its paths to be started", PATH_NEEDS)
+    more_paths: str = key(
+        "grant",
+        "one of",
+        "what a worker's claim of other free paths, with a reason, gets: the paths, a gate, a refusal",
+        MORE_PATHS,
     )
     heartbeat_ms: int | None = key(
         None,

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from landlane.patterns.pattern import Alternative
     from landlane.repository import Repository
     from landlane.roles.model import Role
+    from landlane.settings.model import Settings
     from landlane.tasks.model import Task
     from landlane.workers.model import Agent, FailingTarget, RunRequest
 
@@ -127,6 +128,13 @@ def _check_identity(repo: Repository) -> None:
             code="NO_IDENTITY",
             hint="git config user.name 'Your Name', and git config user.email you@example.org",
         )
+
+
+def _why_unbound(settings: Settings, task: Task) -> str:
+    """Return why a task that names no paths may not start; empty if it may."""
+    if settings.run.paths != "required" or declared_patterns(task.stored_paths) or task.output:
+        return ""
+    return "it names no paths, and [run] paths requires them: add it again with --path"
 
 
 class Admission:
@@ -218,7 +226,9 @@ class Admission:
                 return handed
             agent = self.agent_of(task)
             role = find_role(settings, role_for(settings, task, agent))
-            missing = _why_missing(agent) or _why_unfit(self._repo, task, role)
+            missing = (
+                _why_missing(agent) or _why_unfit(self._repo, task, role) or _why_unbound(settings, task)
+            )
         except LandlaneError as error:
             return StartRefusal(why=f"{error.message}. {error.hint}", is_permanent=True)
         if missing:

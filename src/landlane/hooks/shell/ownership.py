@@ -22,6 +22,7 @@ from landlane.hooks.shell.changes import locate_checkout_at
 from landlane.roles.enforce import may_write
 from landlane.sessions.client_sessions import is_client_session
 from landlane.sessions.tool_calls import find_read, list_calls_since
+from landlane.tasks.worker_paths import why_outside_task
 from landlane.text import path_text
 from landlane.values import replace, value
 from landlane.workspaces.unauthorized_writes import CLEARED, MOVED, UNDONE, end_breach, list_breaches
@@ -134,7 +135,7 @@ def _judge_change(
     )
     if others:
         return replace(effect, kind=ChangeOwner.HELD, claim=others[0])
-    if reason := may_write(repo, context.session, path):
+    if reason := may_write(repo, context.session, path) or why_outside_task(repo, context.session, path):
         return replace(effect, kind=ChangeOwner.ROLE, reason=reason)
     if context.is_outside(changed.root):
         stray = replace(effect, kind=ChangeOwner.STRAY)

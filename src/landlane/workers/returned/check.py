@@ -205,8 +205,8 @@ def _find_claims(work: ReturnedWork, paths: Sequence[str]) -> list[Claim]:
     if declared and repo.settings.claims.required:
         # What needs no claim is free for others; a worker stays on the paths of its task.
         foreign += [path for path in outside if needs_no_claim(repo, repo.settings.claims, path)]
-    if foreign:
-        raise _outside(task, foreign)
+    if foreign or (declared and outside):
+        raise _outside(task, foreign or outside)
     try:
         return find_covering(repo, session, paths)  # raises for each path that is neither free nor claimed
     except NotAllowed as error:
