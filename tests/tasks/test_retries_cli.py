@@ -37,7 +37,7 @@ def test_a_repeating_task_stops_until_a_person_retries_it(shell: Shell) -> None:
     assert "G1  T1 Parse dates failed twice the same way: retry?" in shell.run_text("inbox")
     assert "G1  T1 failed twice the same way: retry?" in shell.run_text("gate", "list")
     card = shell.run_text("gate", "show", "G1").splitlines()
-    assert card[0].startswith("G1 T1 Parse dates (approval)")
+    assert card[0].startswith("G1 Retry T1 Parse dates?")
     assert card[1:4] == ["  why       T1 failed twice the same way: retry?", "", "Earlier attempts"]
     shell.run_json("task", "drop", "T1", "--why", "no")
     assert shell.run_json("gate", "list")["gates"] == []

@@ -139,7 +139,7 @@ def _cost(cost: Mapping[str, Any]) -> str:
     if cost["budget_usd"] is not None:
         spent = money(round((cost["counted_usd"] or 0) * _MICROS))
         return f"{spent} of {money_limit(round(cost['budget_usd'] * _MICROS))}"
-    return _money(cost)
+    return "" if cost["usd"] is None else _money(cost)  # scripts report no cost
 
 
 def _money(cost: Mapping[str, Any]) -> str:
