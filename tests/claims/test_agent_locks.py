@@ -71,5 +71,7 @@ def test_a_task_whose_path_is_locked_waits(shell: Shell) -> None:
 
 def test_a_setting_ignores_lock_files(shell: Shell) -> None:
     (shell.folder / "landlane.toml").write_text("[claims]\nagent_locks = false\n")
+    shell.git("add", "landlane.toml")
+    shell.git("commit", "--quiet", "-m", "Ignore lock files")
 
     shell.run_json("claim", "src/a.py")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.shell import LANDLANE, Shell, run_at_terminal
+from tests.support.shell import Shell, run_at_terminal
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,11 +130,12 @@ def test_done_land_and_deploy_act_on_what_was_read(shell: Shell) -> None:
 
 def test_a_key_that_moves_while_a_landing_is_tested_keeps_it_from_landing(shell: Shell) -> None:
     """The versions are judged again in the transaction in which the target is about to move."""
-    check = f"{LANDLANE} state set plan b --any --as checker --repo {shell.folder}"
+    release = shell.folder.parent / "release"
     shell.run_json("state", "set", "plan", "a")
     toml = shell.folder / "landlane.toml"
+    check = f"while ! test -e {release}; do sleep 0.05; done"
     toml.write_text(SETTINGS.replace("checks = []", f'checks = ["{check}"]'))
-    shell.git("commit", "--quiet", "-am", "A check that changes the plan")
+    shell.git("commit", "--quiet", "-am", "A check that waits")
     before = shell.git("rev-parse", "main").strip()
     shell.git("switch", "--quiet", "-c", "work")
     shell.run_json("claim", "a.txt")
@@ -141,7 +143,11 @@ def test_a_key_that_moves_while_a_landing_is_tested_keeps_it_from_landing(shell:
     shell.git("add", "a.txt")
     shell.git("commit", "--quiet", "-m", "Add a")
 
-    ended = shell.run("land", "--wait", "--expect", "plan=1", "--json").json()
+    with shell.start("land", "--wait", "--expect", "plan=1", "--json") as landing:
+        wait_until(lambda: "testing" in str(shell.run_json("queue", "list")["landings"]))
+        shell.run_json("state", "set", "plan", "b", "--expect", "1")
+        release.touch()
+        ended = landing.end().json()
 
     assert (ended["code"], ended["landing"]["state"]) == ("STATE_STALE", "bounced"), ended
     assert "plan is at version 2, not at 1" in ended["landing"]["reason"]

@@ -199,10 +199,10 @@ def test_read_only_workers_lose_nothing(
     words = ("--agent", "do") if more else ("--", "./do.sh")
     if ending == "failed":
         add(works, f"{LEAVE} exit 3", "--role", "explore", "--max-attempts", "1")
-        works.run(*words, exit=1)
+        works.run(*words, exit=7)  # a person decides
     elif ending == "silent":
         add(works, f"{LEAVE} kill -STOP $$", "--role", "explore", "--max-attempts", "1")
-        works.run(*words, exit=1)
+        works.run(*words, exit=7)  # a person decides
     else:
         task = add(works, LEAVE + HANG, "--role", "explore")
         run = begun(works)
@@ -222,4 +222,3 @@ def test_read_only_workers_lose_nothing(
     works.shell.run_json("rescue", "restore", rescue, "--into", str(folder))
     assert (folder / "notes.md").read_text() == "half\n"
     assert [file.read_text() for file in folder.glob("left-in-scratch-*/out/a.wav")] == ["sound\n"]
-    works.check_clean()
