@@ -58,7 +58,9 @@ def doctor(call: CommandCall, fix: bool, report: str) -> int:
 
 
 def _keep_protection(call: CommandCall, checks: list[Check]) -> None:
-    """Keep which guards held, for the headline of the page."""
+    """Keep which guards held, for the headline of the page; nothing is written into a damaged state."""
+    if not any(check.name == "store" and check.is_ok for check in checks):
+        return
     try:
         folder = find_checkout(call.cwd).state_folder
     except LandlaneError:
