@@ -13,7 +13,7 @@ from landlane.landing.model import Landing, LandingState, Queue, QueueState
 from landlane.platform.process import MachineProcesses
 from landlane.sessions import join as sessions
 from landlane.sessions.model import SessionKind
-from landlane.settings.model import NotifySettings, Settings
+from landlane.settings.model import NotifySettings, RetrySettings, Settings
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.store import records
 from landlane.tasks.add import add_task
@@ -234,7 +234,7 @@ def test_a_rebuilt_store_sends_nothing_twice(project: Project) -> None:
 
 
 def test_failed_tasks_and_overdue_handoffs_are_reported_once(project: Project) -> None:
-    ann = project.agent("ann")
+    ann = project.agent("ann", settings=Settings(retries=RetrySettings(last="fail")))
     record_store_events(ann.repo, PLAIN)
     for title in ("Say z", "Write the manual"):
         add_task(ann.repo, ann.session, NewTask(title=title, max_attempts=1))

@@ -283,7 +283,7 @@ def test_a_writer_and_a_reviewer_that_never_agree_stop_with_all_feedback(tmp_pat
     assert (ended["said"], ended["feedback"]) == ("gave up", ["too long", "too short", "too dull"])
     assert len(repeats["feedback"]) == 2  # one that repeats itself stops a round earlier
     with bridge.open() as graph:
-        assert graph.tasks.get(ended["task"]).state == "dead"
+        assert graph.tasks.get(ended["task"]).state == "waiting_for_person"
         assert graph.tasks.get(repeats["task"]).state == "waiting_for_person"
 
 

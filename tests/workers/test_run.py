@@ -97,7 +97,7 @@ def test_a_worker_that_may_not_commit_returns_its_change(works: WorkerTestbed) -
 def test_a_change_outside_its_paths_does_not_land(works: WorkerTestbed) -> None:
     task = works.add("Write elsewhere", "mine.txt", script={"append": {"theirs.txt": "x\n"}}, max_attempts=1)
 
-    answer = works.run(exit=1)
+    answer = works.run(exit=7)
 
     assert works.states()[task] in ("dead", "waiting_for_person", "failed")
     assert "theirs.txt" in str(answer["summary"])

@@ -188,11 +188,11 @@ def test_a_killed_worker_is_a_lapse_and_an_empty_change_is_none(works: WorkerTes
         "Commit nothing", "b.txt", script={"run": "git commit -q --allow-empty -m x"}, max_attempts=1
     )
 
-    answer = works.run(exit=1)
+    answer = works.run(exit=7)
 
     found = works.task(killed)
     assert (found["state"], found["attempt"], found["failures"], found["lapses"]) == ("done", 2, 0, 1)
-    assert "changed no file" in str(answer["summary"]["failed"])
+    assert "changed no file" in str(answer["summary"]["waiting_for_person"])
     assert works.states()[empty] in ("dead", "waiting_for_person")
     works.check_clean()
 

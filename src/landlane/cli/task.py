@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from landlane.cli.arguments import read_file, read_number
 from landlane.cli.person import person_at
 from landlane.cli.table import empty_text
@@ -33,6 +35,8 @@ from landlane.tasks.model import (
     check_reason,
 )
 from landlane.tasks.records import get_task, list_tasks, task_paths
+from landlane.tasks.sync_checklist import Prefer, Synced
+from landlane.tasks.sync_file import sync_file
 from landlane.tasks.text import NEEDS_YOU, count_text, read_state, state_text, tries_text, waits_text
 from landlane.tasks.to_json import (
     similar_task_json,
@@ -266,9 +270,41 @@ def import_list(call: CommandCall, file: str, force: bool) -> int:
     ]
     forced = call.typed.with_words("--force") if call.typed is not None else ""
     lines += [f"next: add what was skipped, too: {forced}"] if skipped else []
-    answer = {"ok": True, "tasks": added, "known": outcome.known, "skipped": skipped}
+    lines += [f"! line {line}: unknown word {word}; it stays in the title" for line, word in outcome.unknown]
+    notes = [{"line": line, "text": f"unknown word {word}"} for line, word in outcome.unknown]
+    answer = {"ok": True, "tasks": added, "known": outcome.known, "skipped": skipped, "notes": notes}
     known = f"No new tasks; {count(outcome.known, 'task')} known already."
     return call.terminal.answer(answer, "\n".join(lines) or known)
+
+
+def sync(call: CommandCall, file: str, prefer: str) -> int:
+    """Bring a checklist file and the queue together."""
+    repo, path = call.repo, os.path.join(call.cwd, file)
+    session = call.session()
+    synced = sync_file(repo, session, path, Prefer(prefer or ""))
+    lines = [f"✓ synced {file}: {_sync_text(synced)}"]
+    lines += [f"! {f'line {note.line}: ' if note.line else ''}{note.text}" for note in synced.notes]
+    if synced.notes and not prefer:
+        again = call.command_text("task", "sync", file, "--prefer", "queue")
+        lines.append(f"next: take the queue's side: {again}")
+    answer: dict[str, Any] = {
+        "ok": True,
+        "added": [task_json(task, repo.store) for task in synced.added],
+        "listed": list(synced.listed),
+        "ticked": list(synced.ticked),
+        "edited": list(synced.edited),
+        "notes": [{"line": note.line or None, "text": note.text} for note in synced.notes],
+    }
+    return call.terminal.answer(answer, "\n".join(map(in_one_line, lines)))
+
+
+def _sync_text(synced: Synced) -> str:
+    added = f"{count(len(synced.added), 'task')} added ({', '.join(task.id for task in synced.added)})"
+    parts = [added] if synced.added else []
+    parts += [f"{count(len(synced.listed), 'task')} listed"] if synced.listed else []
+    parts += [f"{count(len(synced.ticked), 'line')} ticked"] if synced.ticked else []
+    parts += [f"{count(len(synced.edited), 'task')} changed"] if synced.edited else []
+    return ", ".join(parts) or "nothing to change"
 
 
 def after(call: CommandCall, task: str, before: str) -> int:

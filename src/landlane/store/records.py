@@ -42,6 +42,7 @@ NOUNS = {
     "activity": ("session", ""),
     "shown": ("item", ""),
     "step": ("task", ""),
+    "checklist": ("path", ""),
 }
 SETTLED = "settled"
 INTEGRATED = "integrated"  # settled, and part of a combination that a reviewer was asked to look at

@@ -180,34 +180,43 @@ def edit_task(
         Malformed: there is no such task, or a field cannot be used.
         NotAllowed: it has ended, or its paths are to change and a session has taken it.
     """
+    return repo.change(lambda tx: edit_task_in(tx, repo, author, task_id, edit, force=force), areas=ADD_LOCK)
+
+
+def edit_task_in(
+    tx: Transaction,
+    repo: Repository,
+    author: Session | None,
+    task_id: str,
+    edit: TaskEdit,
+    *,
+    force: bool = False,
+) -> Added | LooksAlike:
+    """Edit a task inside a transaction that has `ADD_LOCK`; raises as `edit_task` does."""
     patterns = [repo.git.pattern(text) for text in edit.paths] if edit.paths is not None else None
-
-    def work(tx: Transaction) -> Added | LooksAlike:
-        task = lock_task(tx, task_id)
-        _check_editable(task, edit)
-        changed = _edited(task, edit)
-        declared = task_patterns(repo, task) if patterns is None else patterns
-        signs = _signs(changed, declared)
-        alike = _find_similar(tx, repo, changed, declared, signs, task.lineage)
-        similar = tuple(other for other in alike if other.task != task_id)
-        if similar and not force and (patterns is not None or changed.title != task.title):
-            return LooksAlike(similar=similar)
-        facts: dict[str, Any] = {"title": changed.title, "body": changed.body, "priority": changed.priority}
-        labels = task.labels if edit.assignee is None else assign_labels(task.labels, edit.assignee)
-        next_action = task.next_action if edit.next_action is None else edit.next_action
-        facts |= {"labels": json.dumps(labels, ensure_ascii=False), "next_action": next_action}
-        paths = [[pattern.text, pattern.kind] for pattern in declared]
-        stored = json.dumps(paths, ensure_ascii=False)
-        rank = task.rank + rank_of(0, changed.priority) - rank_of(0, task.priority)
-        delete_signs(tx, repo, task)
-        tx.run("task_edit", task=task_id, paths=stored, rank=rank, **facts)
-        _write_signs(tx, task_id, signs, similar)
-        edited = {"task": task_id, **facts, "labels": list(labels), "paths": paths}
-        tx.record("task.edited", *actor_of(author), edited)
-        tx.has_freed = True  # another agent may take it now
-        return Added(task=with_dependencies(tx, lock_task(tx, task_id)), similar=similar, is_new=False)
-
-    return repo.change(work, areas=ADD_LOCK)
+    task = lock_task(tx, task_id)
+    _check_editable(task, edit)
+    changed = _edited(task, edit)
+    declared = task_patterns(repo, task) if patterns is None else patterns
+    signs = _signs(changed, declared)
+    alike = _find_similar(tx, repo, changed, declared, signs, task.lineage)
+    similar = tuple(other for other in alike if other.task != task_id)
+    if similar and not force and (patterns is not None or changed.title != task.title):
+        return LooksAlike(similar=similar)
+    facts: dict[str, Any] = {"title": changed.title, "body": changed.body, "priority": changed.priority}
+    labels = task.labels if edit.assignee is None else assign_labels(task.labels, edit.assignee)
+    next_action = task.next_action if edit.next_action is None else edit.next_action
+    facts |= {"labels": json.dumps(labels, ensure_ascii=False), "next_action": next_action}
+    paths = [[pattern.text, pattern.kind] for pattern in declared]
+    stored = json.dumps(paths, ensure_ascii=False)
+    rank = task.rank + rank_of(0, changed.priority) - rank_of(0, task.priority)
+    delete_signs(tx, repo, task)
+    tx.run("task_edit", task=task_id, paths=stored, rank=rank, **facts)
+    _write_signs(tx, task_id, signs, similar)
+    edited = {"task": task_id, **facts, "labels": list(labels), "paths": paths}
+    tx.record("task.edited", *actor_of(author), edited)
+    tx.has_freed = True  # another agent may take it now
+    return Added(task=with_dependencies(tx, lock_task(tx, task_id)), similar=similar, is_new=False)
 
 
 def _check_editable(task: Task, edit: TaskEdit) -> None:

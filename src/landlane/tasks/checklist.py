@@ -7,10 +7,12 @@ so reading the same list twice adds nothing. `after` names an id or a title, whi
 
 from __future__ import annotations
 
+import re
+
 from landlane.errors import Malformed
 from landlane.ids import digest
-from landlane.tasks.model import DONE, DROPPED, READY, NewTask, Task
-from landlane.values import value
+from landlane.tasks.model import DONE, DROPPED, READY, NewTask, Task, assign_labels
+from landlane.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +23,10 @@ _MANY = frozenset({"after", "path", "label"})
 _ONE = frozenset({"role", "priority", "kind", "check", "output", "key", "attempts"})
 _IGNORED = frozenset({"state", "owner"})  # written for people, ignored when read
 _ATTRIBUTES = _MANY | _ONE | _IGNORED
+_TRAILING_ID = re.compile(r"\s+\((T\d{1,9})\)$")
+_TRAILING_ASSIGNEE = re.compile(r"\s+@([A-Za-z0-9][A-Za-z0-9_.:-]*)$")
+_ASSIGNEE = re.compile(r"\s+@[A-Za-z0-9][A-Za-z0-9_.:-]*(?=\s|$)")
+_WORD = re.compile(r"[a-z][a-z-]*")
 
 
 @value
@@ -31,6 +37,7 @@ class ChecklistItem:
     task_id: str
     is_ticked: bool
     task: NewTask
+    unknown: tuple[str, ...] = ()  # words of groups that mean nothing in a checklist
 
 
 @value
@@ -43,6 +50,85 @@ class ChecklistEntry:
     title: str
     attributes: dict[str, list[str]]
     body: tuple[tuple[int, str], ...]
+    written: str = ""  # all of the text behind the box
+
+
+@value
+class ItemText:
+    """The text of a line behind its box: the title as it is meant and as it is written, and what follows."""
+
+    title: str
+    head: str  # the title as it is written
+    attributes: dict[str, list[str]]
+    assignee: str = ""
+    task_id: str = ""
+    unknown: tuple[str, ...] = ()  # groups that mean nothing here, as they are written
+    tail: str = ""  # what follows the title, as it is written
+    lead: str = ""  # an id before the title
+
+    def text(self) -> str:
+        """Return the text as it is written."""
+        return f"{self.lead}{self.head}{self.tail}"
+
+    def with_title(self, head: str) -> ItemText:
+        """Return the text with another title, in its written form."""
+        return replace(self, title=_unescape(head), head=head)
+
+    def with_assignee(self, name: str) -> ItemText:
+        """Return the text for another agent; an empty name removes it."""
+        tail = _ASSIGNEE.sub("", self.tail)
+        return replace(self, assignee=name, tail=f" @{name}{tail}" if name else tail)
+
+    def with_id(self, task_id: str) -> ItemText:
+        """Return the text with the id of its task at its end."""
+        return replace(self, task_id=task_id, tail=f"{self.tail} ({task_id})")
+
+
+def split_item(text: str, names: frozenset[str]) -> ItemText:
+    """Return the parts of the text behind a box: `Title (path: src) @agent (T12)`.
+
+    Groups with other names than these are `unknown`, and no part of the title.
+    """
+    first, _, behind = text.partition(" ")
+    task_id = first if is_task_id(first) else ""
+    lead = (f"{first} " if behind else first) if task_id else ""
+    rest = text[len(lead) :]
+    attributes: dict[str, list[str]] = {}
+    unknown: list[str] = []
+    assignee = ""
+    while True:
+        rest = rest.rstrip()
+        if (found := _TRAILING_ID.search(rest)) and not task_id:
+            task_id = found[1]
+        elif (found := _TRAILING_ASSIGNEE.search(rest)) and not assignee:
+            assignee = found[1]
+        elif (group := _read_group(rest)) is not None:
+            word, text_in = group
+            start = _group_start(rest)
+            if word in names:
+                attributes.setdefault(word, []).insert(0, _unescape(text_in.strip()))
+            else:
+                unknown.insert(0, rest[start:])
+            rest = rest[:start]
+            continue
+        else:
+            break
+        rest = rest[: found.start()]
+    return ItemText(
+        title=_unescape(rest),
+        head=rest,
+        attributes=attributes,
+        assignee=assignee,
+        task_id=task_id,
+        unknown=tuple(unknown),
+        tail=text[len(lead) + len(rest) :],
+        lead=lead,
+    )
+
+
+def escape_title(text: str) -> str:
+    """Return a title in the form in which none of it is read as something else."""
+    return re.sub(r"(?<!\S)@", r"\\@", _escape(" ".join(text.split())))
 
 
 def as_checklist(tasks: Iterable[tuple[Task, tuple[str, ...]]]) -> str:
@@ -50,7 +136,7 @@ def as_checklist(tasks: Iterable[tuple[Task, tuple[str, ...]]]) -> str:
     lines = ["# Tasks", ""]
     for task, paths in tasks:
         attributes = [f"({name}: {_escape(text)})" for name, text in _attributes_of(task, paths)]
-        head = f"- [{_MARKS.get(task.state, ' ')}] {task.id} {_escape(task.title)}"
+        head = f"- [{_MARKS.get(task.state, ' ')}] {task.id} {escape_title(task.title)}"
         lines.append(" ".join([head, *attributes]))
         lines += [f"  > {line}".rstrip() for line in task.body.splitlines()]
     return "\n".join(lines) + "\n"
@@ -75,7 +161,7 @@ def _unescape(text: str) -> str:
     letters = iter(text)
     for letter in letters:
         following = next(letters, "") if letter == "\\" else ""
-        out.append(following if following in ("(", ")", "\\") and following else letter + following)
+        out.append(following if following in ("(", ")", "\\", "@") and following else letter + following)
     return "".join(out)
 
 
@@ -123,12 +209,20 @@ def _read_entry(
     task_id = first if is_task_id(first) else ""
     title, attributes = _split_attributes(behind if task_id else rest, names)
     return ChecklistEntry(
-        line=number, task_id=task_id, is_ticked=mark in "xX-", title=title, attributes=attributes, body=body
+        line=number,
+        task_id=task_id,
+        is_ticked=mark in "xX-",
+        title=title,
+        attributes=attributes,
+        body=body,
+        written=rest,
     )
 
 
 def _read_item(entry: ChecklistEntry) -> ChecklistItem:
-    number, title, attributes = entry.line, entry.title, entry.attributes
+    item = split_item(entry.written, _ATTRIBUTES)
+    number, attributes, task_id = entry.line, item.attributes, item.task_id
+    title = " ".join(filter(None, [item.title, *map(_unescape, item.unknown)]))
     if not title:
         raise _bad(number, "has no title", "- [ ] what is to be done")
     one = {name: texts[-1] for name, texts in attributes.items() if name in _ONE}
@@ -137,7 +231,7 @@ def _read_item(entry: ChecklistEntry) -> ChecklistItem:
         body="\n".join(_unquoted(line) for _, line in entry.body),
         paths=tuple(attributes.get("path", ())),
         after=tuple(attributes.get("after", ())),
-        labels=tuple(attributes.get("label", ())),
+        labels=assign_labels(tuple(attributes.get("label", ())), item.assignee),
         role=one.get("role", ""),
         kind=one.get("kind", ""),
         check=one.get("check", ""),
@@ -146,7 +240,8 @@ def _read_item(entry: ChecklistEntry) -> ChecklistItem:
         max_attempts=_number(one.get("attempts", "3"), number, "attempts"),
         key=one.get("key", "") or f"list:{digest(' '.join(title.lower().split()))[:16]}",
     )
-    return ChecklistItem(line=number, task_id=entry.task_id, is_ticked=entry.is_ticked, task=task)
+    words = tuple(part[1:].partition(":")[0] for part in item.unknown)
+    return ChecklistItem(line=number, task_id=task_id, is_ticked=entry.is_ticked, task=task, unknown=words)
 
 
 def is_task_id(word: str) -> bool:
@@ -176,8 +271,24 @@ def _split_attributes(text: str, names: frozenset[str]) -> tuple[str, dict[str, 
     return _unescape(rest), attributes
 
 
+def _read_group(text: str) -> tuple[str, str] | None:
+    """Return the word and the content of the group at the end of a text; None if there is none."""
+    start = _group_start(text)
+    word, _, content = text[start + 1 : -1].partition(":")
+    is_group = start > 0 and text[start - 1] == " " and _WORD.fullmatch(word)
+    return (word, content) if is_group and content.strip() and content[:2] != "//" else None
+
+
 def _last_group(text: str, names: frozenset[str]) -> int:
     """Return where the last group of a text begins; -1 when it does not end with a group of these names."""
+    at = _group_start(text)
+    if at <= 0 or text[at - 1] != " ":
+        return -1
+    return at if text[at + 1 :].partition(":")[0] in names else -1
+
+
+def _group_start(text: str) -> int:
+    """Return where the brackets at the end of a text open; -1 when it does not end with such."""
     if not text.endswith(")") or _is_escaped(text, len(text) - 1):
         return -1
     depth = 0
@@ -185,8 +296,7 @@ def _last_group(text: str, names: frozenset[str]) -> int:
         if text[at] in "()" and not _is_escaped(text, at):
             depth += 1 if text[at] == ")" else -1
             if not depth:
-                name = text[at + 1 :].partition(":")[0]
-                return at if name in names and text[at - 1 : at] in ("", " ") and at else -1
+                return at
     return -1
 
 

@@ -32,6 +32,7 @@ class Imported:
     added: tuple[Task, ...]
     known: int
     skipped: tuple[tuple[str, tuple[SimilarTask, ...]], ...]
+    unknown: tuple[tuple[int, str], ...] = ()  # line, and a word that means nothing in a checklist
 
 
 @value
@@ -50,7 +51,9 @@ def import_checklist(repo: Repository, author: Session | None, text: str, *, for
         Malformed: an item is invalid, names an unknown task, or some items wait for each other.
     """
     plan = _plan_import(repo, text)
-    return repo.change(lambda tx: _Import(tx, repo, author, force=force).run(plan), areas=ADD_LOCK)
+    imported = repo.change(lambda tx: _Import(tx, repo, author, force=force).run(plan), areas=ADD_LOCK)
+    unknown = [(one.item.line, word) for one in plan for word in one.item.unknown]
+    return replace(imported, unknown=tuple(sorted(unknown)))
 
 
 def _plan_import(repo: Repository, text: str) -> list[_ImportItem]:

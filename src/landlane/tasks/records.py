@@ -292,6 +292,11 @@ def list_tasks(repo: Repository, states: Collection[str] = ()) -> list[Task]:
     return repo.store.view(look)
 
 
+def list_tasks_in(snapshot: Snapshot) -> list[Task]:
+    """Return all tasks without their dependencies, oldest first."""
+    return [Task.from_row(row) for row in snapshot.all("tasks_all")]
+
+
 def count_tasks(repo: Repository) -> dict[str, int]:
     """Return the number of tasks in each state that is not final."""
     rows = repo.store.view(lambda snapshot: snapshot.all("tasks_count"))

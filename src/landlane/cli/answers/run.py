@@ -180,12 +180,30 @@ class TaskEditAnswer(_OneTaskAnswer):
     """The answer to `task edit`."""
 
 
+class SyncNoteJson(TypedDict):
+    """Something in a checklist that a person must look at; the line is null if it is about no line."""
+
+    line: int | None
+    text: str
+
+
 class TaskImportAnswer(Answer):
     """The answer to `task import`; `known` counts the lines that were imported before."""
 
     tasks: list[TaskJson]
     known: int
     skipped: list[SkippedTask]
+    notes: list[SyncNoteJson]
+
+
+class TaskSyncAnswer(Answer):
+    """The answer to `task sync`: tasks added from the file and listed in it, lines ticked, tasks edited."""
+
+    added: list[TaskJson]
+    listed: list[str]
+    ticked: list[int]
+    edited: list[str]
+    notes: list[SyncNoteJson]
 
 
 class TaskListAnswer(Answer):

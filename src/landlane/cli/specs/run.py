@@ -167,6 +167,23 @@ COMMANDS = (
         examples=("landlane task import TASKS.md",),
     ),
     command(
+        "task sync",
+        "Keep a checklist file and the queue equal.",
+        argument("file", completes="file"),
+        option(
+            "--prefer",
+            "Where both changed, take the side of: queue or file",
+            "SIDE",
+            choices=("queue", "file"),
+        ),
+        details=(
+            "Lines become tasks and keep their ids: `- [ ] Title (path: src/a.py) @agent (T12)`. Done tasks "
+            "are ticked; titles and assignees follow an edit on either side. Only lines of tasks change. "
+            "Conflicts, unknown words and ticks without evidence are shown and left."
+        ),
+        examples=("landlane task sync TASKS.md", "landlane task sync TASKS.md --prefer queue"),
+    ),
+    command(
         "plan check",
         "Check a plan before running it.",
         argument("plan", completes="file"),
