@@ -75,7 +75,7 @@ def test_the_orchestrator_is_shown_what_a_reader_changed(scripts: WorkerTestbed)
 
     ended = scripts.shell.run("run", "--", "./do.sh", limit_seconds=LIMIT_SECONDS)
 
-    assert f"{task} Do it: what it changed is not used" in ended.out + ended.err
+    assert f"{task}: what it changed is not used" in ended.out + ended.err
 
 
 def test_run_and_plan_check_refuse_a_change_by_a_reader_alike(scripts: WorkerTestbed) -> None:

@@ -303,7 +303,7 @@ class AttemptFinisher:
         text = f"what it changed is not used, because {why}; it is saved: landlane rescue show {rescue}"
         if role.is_read_only:
             record_role_violation(self._repo, self._session, guard="hand-in", what=why)
-        self._attempt.report({"event": "note", "text": f"{task.id} {task.title}: {text}"})
+        self._attempt.report({"event": "note", "text": text})
         if task.kind == REVIEW_KIND:  # its summary may be the verdict
             return message
         return replace(message, summary=f"{message.summary}\n\n{text}")
