@@ -5,7 +5,8 @@ from __future__ import annotations
 from landlane.doctor.protection import read_protection
 from landlane.inbox.items import find_waiting, list_items
 from landlane.sessions.join import live_sessions
-from landlane.status.headline import read_headline, spent_text
+from landlane.status.activity import waiting_json
+from landlane.status.headline import FAILING, read_headline, spent_text
 from landlane.status.overview import read_overview
 from landlane.status.troubles import trouble_lines
 from landlane.tasks.worker_pool import get_pool
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from landlane.inbox.json_types import InboxItemJson
     from landlane.repository import Repository
     from landlane.status.headline import Headline
+    from landlane.status.json_types import WaitingJson
     from landlane.web.source import Source
 
 SSH_KEY = "ssh-key"
@@ -49,6 +51,7 @@ class Visit:
         self._items: list[InboxItemJson] | None = None
         self._askers: dict[str, str] | None = None
         self._colours: Colours | None = None
+        self._waiting: list[WaitingJson] | None = None
 
     @property
     def can_decide(self) -> bool:
@@ -87,6 +90,21 @@ class Visit:
             self._colours = Colours(assign_colours(sessions))
         return self._colours
 
+    @property
+    def waiting(self) -> Sequence[WaitingJson]:
+        """Return who waits for whom."""
+        if self._waiting is None:
+            self._waiting = waiting_json(self.repo)
+        return self._waiting
+
+    def _read_troubles(self) -> list[str]:
+        """Return what keeps work from going on; the headline says whether there is anything."""
+        headline = self.headline
+        is_failing = headline.target_state == FAILING
+        if not (is_failing or headline.is_paused or headline.is_queue_paused):
+            return []
+        return trouble_lines(self.repo, read_overview(self.repo), self.now)
+
     def frame(self) -> dict[str, Any]:
         """Return what every page shows: the status line, and what keeps work from going on."""
         headline = self.headline
@@ -97,7 +115,7 @@ class Visit:
             "headline": headline,
             "spent": spent_text(headline) if has_money else "",
             "left_micros": left,
-            "troubles": trouble_lines(self.repo, read_overview(self.repo), self.now),
+            "troubles": self._read_troubles(),
             "pool": get_pool(self.repo),
             "protection": read_protection(self.repo.state_folder),
             "colours": self.colours,

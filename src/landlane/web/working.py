@@ -8,7 +8,7 @@ from landlane.clock import parse_rfc3339
 from landlane.sessions.client_sessions import list_live_links
 from landlane.sessions.join import live_sessions
 from landlane.sessions.signs_of_life import read_activity
-from landlane.status.activity import waiting_json, working_json
+from landlane.status.activity import working_json
 from landlane.tasks.attempts import running_attempts
 from landlane.units import join_words, ordinal, rough_duration
 from landlane.values import value
@@ -106,7 +106,7 @@ class _Reader:
         self._clients = {link.session: link.name.client for link in repo.store.view(list_live_links)}
         self._attempts = {attempt.task: attempt for attempt in running_attempts(repo)}
         self._working = working_json(repo)
-        self._waiting = waiting_json(repo)
+        self._waiting = visit.waiting
         self._holdings = list_holdings(repo)
 
     def rows(self) -> list[Row]:
@@ -290,7 +290,7 @@ class WaitingTask:
 
 def read_waiting_tasks(visit: Visit, most: int) -> tuple[list[WaitingTask], int]:
     """Return the first tasks that wait, and how many there are."""
-    rows = [one for one in waiting_json(visit.repo) if one["task"]]
+    rows = [one for one in visit.waiting if one["task"]]
     found = [
         WaitingTask(
             task=str(one["task"]),
