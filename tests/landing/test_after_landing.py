@@ -200,6 +200,25 @@ def test_the_wave_of_another_target_is_another(testbed: LandingTestbed) -> None:
     assert len(wholes(testbed)) == 1
 
 
+def test_the_landing_of_an_integration_task_opens_no_further_one(testbed: LandingTestbed) -> None:
+    testbed.configure("[]", "integrate = { kind = 'code', after = 'wave' }\n")
+    testbed.branch("one", {"a.txt": "a\n"})
+    testbed.land("one")
+    (task,) = [task for task in list_tasks(testbed.repo) if "integration" in task.labels]
+    assert task.kind == "code"
+    session = testbed.agent("dora")
+    next_task(testbed.repo, session)
+    testbed.branch(f"landlane/{task.id}-1/work", {"a.txt": "fixed\n"})
+    testbed.claim("dora", "a.txt")
+    testbed.submit_with_held_claims(f"landlane/{task.id}-1/work", "dora", task.id)
+
+    testbed.run()
+    testbed.run()
+
+    found = [task.state for task in list_tasks(testbed.repo) if "integration" in task.labels]
+    assert found == ["done"]
+
+
 def test_settings_of_the_target_decide_whether_an_integration_task_is_opened(
     testbed: LandingTestbed,
 ) -> None:

@@ -206,6 +206,7 @@ def update_local_target(home: Checkout, target: TargetBranch, after: str) -> Non
             run_in(home, "update-ref", "-m", "landlane: landed", target.ref, after, now or "")
 
 
+_INTEGRATION = "integration"  # the label of integration tasks
 _MAX_NAMED = 100  # landings listed in one integration task
 _MAX_LINE_CHARS = 300
 _CLOSE_SECONDS = 15.0  # to wait for another process that closes a workspace
@@ -394,8 +395,12 @@ def open_integration_task(repo: Repository, target: TargetBranch, settings: Sett
         landing.target == target.branch for landing in records.list_landings(repo)
     ):
         return
-    landed = records.list_unintegrated(repo, target.branch)
-    if not landed:
+    unseen = records.list_unintegrated(repo, target.branch)
+    own = {task.id for task in list_tasks(repo) if _INTEGRATION in task.labels} if unseen else set[str]()
+    landed = [landing for landing in unseen if landing.task not in own]
+    if not landed:  # what an integration task fixed opens no further one
+        if unseen:
+            records.mark_integrated(repo, [landing.id for landing in unseen])
         return
     tip = records.get_queue(repo, target.branch).tip
     # If the setting is new, everything that ever landed is unintegrated: list the latest.
@@ -405,13 +410,14 @@ def open_integration_task(repo: Repository, target: TargetBranch, settings: Sett
     new = NewTask(
         title=f"{integration.title} ({tip[:12]})",
         body=f"What landed on {target.branch}:\n{lines}{more}\n",
+        kind=integration.kind,
         role=integration.role,
         check=integration.check,
         key=f"integrate/{tip}",
-        labels=("integration",),
+        labels=(_INTEGRATION,),
     )
     # The task first: its key prevents a second one if this process is killed in between.
     from landlane.tasks.add import add_task  # noqa: PLC0415 - few settings ask for such tasks
 
     add_task(repo, None, new, force=True)
-    records.mark_integrated(repo, [landing.id for landing in landed])
+    records.mark_integrated(repo, [landing.id for landing in unseen])

@@ -118,6 +118,7 @@ class IntegrationTask(Section):
 
     title: str = key("Check what landed together", "text", "its title")
     after: str = key("wave", "one of", "when it is opened", ("batch", "wave"))
+    kind: str = key("", "text", "its kind; with `chore`, finding nothing to fix is enough")
     role: str = key("", "text", "its role")
     check: str = key("", "text", "its check")
 
