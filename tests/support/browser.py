@@ -107,7 +107,11 @@ class Tab:
 
 def open_tab(browser: Browser, url: str, size: tuple[int, int] = DESKTOP, scheme: Any = "light") -> Tab:
     """Open a link in a browser of its own, and return its tab once it is live."""
-    context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]},
+        color_scheme=scheme,
+        reduced_motion="reduce",  # colours half way between two themes would count as barriers
+    )
     tab = Tab(context.new_page())
     tab.page.goto(url)
     tab.wait_until_live()
