@@ -74,6 +74,8 @@ def test_a_handoff_to_a_person_is_in_the_inbox_and_is_declined_there(shell: Shel
 
 def test_a_task_that_failed_for_good_is_retried_or_dropped(shell: Shell) -> None:
     shell.run_json("config", "set", "retries.last", "fail")
+    shell.git("add", "landlane.toml")
+    shell.git("commit", "--quiet", "-m", "Fail after the last attempt")
     for title in ("List users", "Sort orders"):
         shell.run_json("task", "add", title, "--max-attempts", "1", "--as", "lead")
     for task in ("T1", "T2"):
