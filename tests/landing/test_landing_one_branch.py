@@ -195,7 +195,6 @@ def test_check_runs_without_an_identity_and_in_its_own_repository(
     testbed: LandingTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     testbed.configure('["env > ../environment"]')
-    testbed.configure("[]")
     testbed.branch("one", {"b.txt": "b\n"})
     entry = testbed.submit("one")
     for name in ("LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE"):
@@ -225,7 +224,6 @@ def test_the_same_tree_is_never_tested_twice(testbed: LandingTestbed) -> None:
 
 def test_a_check_that_could_not_run_is_asked_again(testbed: LandingTestbed) -> None:
     testbed.configure('["../tool"]')
-    testbed.configure("[]")
     testbed.branch("one", {"b.txt": "b\n"})
     entry = testbed.submit("one")
     stop = testbed.run()
@@ -268,7 +266,6 @@ def test_without_checks_nothing_is_checked_out(testbed: LandingTestbed) -> None:
 
 def test_all_checks_must_pass_and_the_first_that_fails_is_named(testbed: LandingTestbed) -> None:
     testbed.configure("['true', { run = 'false', name = 'lint' }, 'touch ../never']")
-    testbed.configure("[]")
     testbed.branch("one", {"b.txt": "b\n"})
     entry = testbed.submit("one")
 
@@ -347,7 +344,6 @@ def test_a_runner_that_is_asked_to_stop_leaves_no_check_behind(
     testbed: LandingTestbed, tmp_path: Path
 ) -> None:
     testbed.configure(f"['echo $$ > {tmp_path}/pid; touch {tmp_path}/up; sleep 1000']")
-    testbed.configure("[]")
     testbed.branch("one", {"b.txt": "b\n"})
     entry = testbed.submit("one")
 

@@ -23,7 +23,7 @@ CHECK = "touch ../begun; test -e ../go || sleep 600"
 
 def set_up(shell: Shell, *, resident: bool) -> Path:
     """Queue a branch of ann's; return the folder above the test checkout, in which the check leaves marks."""
-    text = f'[landing]\nchecks = ["{CHECK}"]\nresident = {str(resident).lower()}\n'
+    text = f'[landing]\nchecks = ["{CHECK}"]\nresident = {str(resident).lower()}\nsandbox.write = [".."]\n'
     (shell.folder / "landlane.toml").write_text(text)
     shell.git("add", "--all")
     shell.git("commit", "--quiet", "-m", "Set up")

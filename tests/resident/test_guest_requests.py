@@ -79,6 +79,7 @@ review adopt V1
 state set check RUN --any
 state append list RUN
 state get check
+state check check=1
 state list
 state history check
 state watch check --since 0 --timeout 1s
