@@ -1,4 +1,4 @@
-"""The tasks of the demo, their assignment to agents, and the measure of red time."""
+"""The tasks of the demo, their assignment to agents, the person's answers, and the measure of red time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from landlane.demo.measure import Move, red_ms
 from landlane.demo.sample_tasks import MOST_TASKS, assign, make_tasks
+from landlane.demo.scripted_person import answer_to
 
 pytestmark = pytest.mark.unit
 
@@ -31,6 +32,17 @@ def test_exactly_one_task_is_duplicated() -> None:
     keys = Counter(task.key for task in make_tasks(1, MOST_TASKS))
 
     assert [key for key, count in keys.items() if count > 1] == ["health-check"]
+
+
+def test_a_person_retries_a_task_twice_and_then_rejects_it() -> None:
+    retries: Counter[str] = Counter()
+
+    def verbs(gate: dict[str, object], times: int) -> list[str]:
+        return [answer_to(gate, "I have looked at it", retries)[0] for _ in range(times)]
+
+    assert verbs({"id": "G1", "about": {"retries": "T9"}}, 4) == ["approve", "approve", "reject", "reject"]
+    assert verbs({"id": "G2", "about": {"retries": "T10"}}, 2) == ["approve", "approve"]
+    assert verbs({"id": "G3", "about": None}, 4) == verbs({"id": "L3"}, 4) == ["approve"] * 4
 
 
 def test_red_counts_from_a_red_tip_to_the_next_move_or_the_end() -> None:

@@ -12,17 +12,24 @@ import pty
 import select
 import sys
 import time
+from collections import Counter
 
 from landlane.demo.plain_agent import exit_on_sigterm
 from landlane.demo.scratch import now_ms
 from landlane.processes.child import Child
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _LIMIT_SECONDS = 60.0
 _POLL_SECONDS = 1.5  # between two checks of the inbox
+_MOST_RETRIES = 2  # of one task
 _ANSWERS = {
     "exchange-rates": "the rates moved: take rates/mirror-2.txt",
     "": "I have looked at it",
 }
+_NO_MORE_RETRIES = "another attempt would fail like those before"
 
 
 def main(root: str, log: str, keys_file: str) -> None:
@@ -30,14 +37,26 @@ def main(root: str, log: str, keys_file: str) -> None:
     with open(keys_file, encoding="utf-8") as file:
         keys: dict[str, str] = json.load(file)
     person = Person(root, log)
+    retries: Counter[str] = Counter()  # questions for another round of attempts, by task
     demo = os.getppid()
     while os.getppid() == demo:  # if the demo was killed, no SIGTERM comes
         for gate in person.inbox():
             key = keys.get(str(gate.get("title") or ""), "")
-            why = _ANSWERS.get(key, _ANSWERS[""])
-            words = ["gate", "approve", str(gate["id"])]
-            person.type(*words, *([] if str(gate["id"]).startswith("L") else ["--why", why]))
+            person.type("gate", *answer_to(gate, _ANSWERS.get(key, _ANSWERS[""]), retries))
         time.sleep(_POLL_SECONDS)
+
+
+def answer_to(gate: dict[str, Any], why: str, retries: Counter[str]) -> list[str]:
+    """Return the words that answer a gate: approve it, but do not retry the same task for ever."""
+    if gate["id"].startswith("L"):
+        return ["approve", gate["id"]]
+    about: dict[str, Any] = gate.get("about") or {}
+    task = about.get("retries")
+    if task:
+        retries[task] += 1
+        if retries[task] > _MOST_RETRIES:
+            return ["reject", gate["id"], "--why", _NO_MORE_RETRIES]
+    return ["approve", gate["id"], "--why", why]
 
 
 class Person:
@@ -48,7 +67,7 @@ class Person:
         self._log = log
         self._environment = environment or {}
 
-    def inbox(self) -> list[dict[str, object]]:
+    def inbox(self) -> list[dict[str, Any]]:
         """Return the inbox items, each with the title of its task."""
         code, text = self._run("gate", "list", "--json")
         if code:

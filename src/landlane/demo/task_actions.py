@@ -57,9 +57,9 @@ class DemoWorker:
         """Return the files that match a pattern, sorted."""
         return sorted(glob.glob(pattern, root_dir=self.folder))
 
-    def claim(self, path: str, *options: str) -> None:
-        """Claim a file that the task did not declare."""
-        self._run_landlane("claim", path, *options, "--wait", "30s")
+    def claim(self, path: str, note: str, *options: str) -> None:
+        """Claim a file that the task did not declare; the note says why it is needed."""
+        self._run_landlane("claim", path, "--note", note, *options, "--wait", "30s")
 
     def next_number(self, kind: str, pattern: str) -> int:
         """Return the next number of a kind: allocated by Landlane, or the highest existing one plus one."""
@@ -98,7 +98,7 @@ def do_task(key: str, paths: Sequence[str], worker: DemoWorker) -> None:
 def _feature(key: str, path: str, worker: DemoWorker, body: str = "\n\ndef run():\n    return 1\n") -> None:
     """Add a module, then its line in the shared registry."""
     worker.write(path, f'"""{key}."""  # work[{key}]\n{body}')
-    worker.claim("shop/registry.txt", "--shared")
+    worker.claim("shop/registry.txt", "every feature is registered there", "--shared")
     lines = worker.read("shop/registry.txt").splitlines()
     worker.think()
     name = os.path.basename(path).removesuffix(".py")
@@ -134,7 +134,7 @@ def _price_by_country(worker: DemoWorker) -> None:
     )
     for path, text in callers.items():
         if "price(100)" in text:
-            worker.claim(path)
+            worker.claim(path, "it calls price()")
             worker.write(path, text.replace("price(100)", 'price(100, "de")'))
 
 
