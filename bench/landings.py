@@ -87,6 +87,19 @@ def _land_all(root: str, branches: int, *, batch: int, check: str) -> tuple[floa
     """Landings a minute, test runs, and how many landed."""
     with open(os.path.join(root, "landlane.toml"), "w", encoding="utf-8") as file:
         file.write(f"[landing]\nchecks = ['{check}']\nbatch = {batch}\nresident = false\n")
+    subprocess.run(["git", "add", "landlane.toml"], cwd=root, check=True)
+    command = [
+        "git",
+        "-c",
+        "user.name=b",
+        "-c",
+        "user.email=b@localhost",
+        "commit",
+        "--quiet",
+        "-m",
+        "settings",
+    ]
+    subprocess.run(command, cwd=root, check=True)
     repo = open_repository(root)
     try:
         runner = start_runner(repo.require_git(), "bench")
