@@ -81,6 +81,7 @@ def test_a_file_that_cannot_be_read_is_refused() -> None:
 
 def test_defaults_are_shown_as_the_file_writes_them() -> None:
     shown = {setting.name: default_text(setting.key) for setting in all_keys()}
-    assert (shown["claims.ttl"], shown["run.workers"], shown["claims.required"]) == ("30m", "4", "[]")
+    assert (shown["claims.ttl"], shown["run.limit"], shown["claims.required"]) == ("30m", "2h", "[]")
+    assert (shown["run.disk_floor"], shown["run.workers"]) == ("0", "")
     assert value_text(["make test"]) == '["make test"]'
     assert value_text("30m") == "30m"

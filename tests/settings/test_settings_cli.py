@@ -126,17 +126,27 @@ def test_doctor_says_which_setting_is_wrong(shell: Shell) -> None:
 
 
 def test_check_distinguishes_required_and_free_paths(shell: Shell) -> None:
-    settings = '[claims]\nrequired = ["src/**"]\nfree = ["src/scratch/**"]\n'
+    settings = '[claims]\nrequired = ["src/**"]\nfree = ["src/scratch/**", "scratch/**"]\n'
     commit_text(shell.folder, "landlane.toml", settings)
 
     needed = shell.run_error("CLAIM_REQUIRED", "check", "src/api.py", "--as", "ann", exit=6)
-    free = shell.run_json("check", "src/scratch/x", "docs/x", "--as", "ann")
+    both = shell.run_error("CLAIM_REQUIRED", "check", "src/scratch/x", "--as", "ann", exit=6)
+    free = shell.run_json("check", "scratch/x", "docs/x", "--as", "ann")
     shell.run_json("claim", "src/api.py", "--as", "ann")
     held = shell.run_json("check", "src/api.py", "--as", "ann")
 
     assert needed["hint"] == "landlane claim src/api.py --as ann"
-    assert [row["state"] for row in free["paths"]] == ["free", "unclaimed"]
+    assert both["hint"] == "landlane claim src/scratch/x --as ann"
+    assert [row["state"] for row in free["paths"]] == ["free", "free"]
     assert [row["state"] for row in held["paths"]] == ["held"]
+
+
+def test_check_distinguishes_free_paths_from_unclaimed_ones(shell: Shell) -> None:
+    commit_text(shell.folder, "landlane.toml", '[claims]\nfree = ["scratch/**"]\n')
+
+    paths = shell.run_json("check", "scratch/x", "docs/x", "--as", "ann")["paths"]
+
+    assert [row["state"] for row in paths] == ["free", "unclaimed"]
 
 
 def test_only_shareable_files_can_be_shared_where_some_are_named(shell: Shell) -> None:

@@ -106,6 +106,8 @@ def test_a_task_from_its_beginning_to_its_end(shell: Shell) -> None:
 
 def test_a_failed_task_passes_its_lesson_to_the_next_owner(shell: Shell) -> None:
     shell.run_json("config", "set", "retries.last", "fail")
+    shell.git("add", "landlane.toml")
+    shell.git("commit", "--quiet", "-m", "Fail after the last attempt")
     shell.run_json("task", "add", "Parse dates", "--max-attempts", "2")
     shell.run_json("next", "--as", "ann")
     shell.git("branch", "landlane/T1-1/work")
