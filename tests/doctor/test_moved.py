@@ -57,6 +57,34 @@ def test_a_moved_repository_says_one_thing_and_one_command_fixes_it(moved: Shell
     assert (inside.folder / "hook-ran").exists(), "the user's own hook runs"
 
 
+@pytest.mark.parametrize("command", [("doctor", "--fix"), ("init", "--yes", "--no-clients")])
+@pytest.mark.parametrize("own", [None, ".githooks"])
+def test_after_a_move_the_own_hooks_run_and_undo_restores_the_config(
+    repository: Path, command: tuple[str, ...], own: str | None
+) -> None:
+    shell = Shell(repository)
+    if own:
+        shell.git("config", "core.hooksPath", own)
+    hook = repository / (own or ".git/hooks") / "post-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\ntouch hook-ran\n")
+    hook.chmod(0o755)
+    config = (repository / ".git/config").read_bytes()
+    shell.run_json("init", "--yes", "--no-clients")
+    place = repository.parent / "elsewhere"
+    shutil.move(repository, place)
+    moved = Shell(place)
+
+    moved.run(*command)
+
+    moved.git("commit", "--quiet", "--allow-empty", "-m", "Nothing")
+    assert (place / "hook-ran").exists(), "the user's own hook runs"
+    assert "moved here" not in moved.run_text()
+    moved.run_json("init", "--undo", "--yes")
+    # doctor --fix also sets limits for git, which undo removes with the last workspace.
+    assert (place / ".git/config").read_bytes() == config
+
+
 def test_a_copy_beside_the_original_is_not_a_move(repository: Path) -> None:
     shell = Shell(repository)
     shell.run_json("init", "--yes", "--no-clients")

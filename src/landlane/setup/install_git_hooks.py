@@ -12,12 +12,14 @@ from landlane.git.hooks.hooks_path import (
     InstalledHooks,
     find_user_hooks,
     forget_installed_hooks,
+    is_former_folder,
     load_installed_hooks,
     read_hooks_path,
     remove_config_leftover,
     restore_hooks_path,
     save_installed_hooks,
     set_hooks_path,
+    with_current_place,
 )
 from landlane.git.hooks.scripts import JUDGED, outdated_scripts, own_folder, remove_scripts, write_scripts
 from landlane.git.remove_checkout import list_worktrees
@@ -73,15 +75,20 @@ def install_git_hooks(home: Checkout, clones: Sequence[str] = ()) -> None:
     common = home.common_dir
     record = load_installed_hooks(common)
     record = replace(record or InstalledHooks(), own=find_user_hooks(home, record))
+    if is_former_folder(named := read_hooks_path(_config(common)), common):
+        record = with_current_place(record, common, named or "")
     write_scripts(common, record.own, home.root)  # first, so that the config never names missing scripts
     save_installed_hooks(common, record)
-    for config in (_config(common), *(_config(os.path.join(path, ".git")) for path in clones)):
+    # The repository's own config is last: until then it shows that the repository was moved.
+    for config in (*(_config(os.path.join(path, ".git")) for path in clones), _config(common)):
         if os.path.isfile(config) and read_hooks_path(config) != hooks_folder(common):
             set_hooks_path(config, hooks_folder(common), partial(_remember_former, common, config))
     remember_config(home)
 
 
 def _remember_former(common: str, config: str, former: FormerSetting) -> None:
+    if is_former_folder(former.value, common):
+        return  # the setting before init is recorded already
     record = load_installed_hooks(common) or InstalledHooks()
     save_installed_hooks(common, replace(record, formers={**record.formers, config: former}))
 

@@ -6,8 +6,7 @@ import os
 
 from landlane.files import write_atomically
 from landlane.git.discovery import HOME_POINTER
-from landlane.git.hook_pass import hooks_folder
-from landlane.git.hooks.hooks_path import read_hooks_path
+from landlane.git.hooks.hooks_path import is_former_folder, read_hooks_path
 from landlane.git.run import run_in
 from landlane.git.untrusted_checkout import quote_alternate
 from landlane.store import records
@@ -32,12 +31,9 @@ def find_former_place(repo: Repository) -> str:
     common = repo.common_dir
     if not common:
         return ""
-    named = read_hooks_path(os.path.join(common, "config")) or ""
-    ours = hooks_folder(common)
-    if named and named != ours and os.path.basename(named) == os.path.basename(ours):
-        former = os.path.dirname(named)
-        if not os.path.exists(former):
-            return former
+    named = read_hooks_path(os.path.join(common, "config"))
+    if named and is_former_folder(named, common):
+        return os.path.dirname(named)
     homes = [workspace.home for workspace in _left_behind(repo)]
     return next((home for home in homes if not os.path.exists(home)), "")
 

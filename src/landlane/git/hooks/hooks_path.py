@@ -20,7 +20,7 @@ from landlane.git.hook_pass import hooks_folder
 from landlane.git.hooks.scripts import own_folder
 from landlane.git.run import run_git
 from landlane.git.shared_config import read_core, write_setting
-from landlane.values import as_dict, value
+from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,16 +107,41 @@ def user_hooks_folder(here: Checkout) -> str:
 
 def find_user_hooks(home: Checkout, record: InstalledHooks | None) -> str:
     """Return the user's hooks folder as git would read it without us; empty for git's default."""
-    config = os.path.join(home.common_dir, "config")
+    common = home.common_dir
+    config = os.path.join(common, "config")
     local = read_hooks_path(config)
-    if local == hooks_folder(home.common_dir):
-        former = record.formers.get(config) if record else None
+    if local == hooks_folder(common) or is_former_folder(local, common):
+        former = with_current_place(record, common, local or "").formers.get(config) if record else None
         local = former.value if former else None
     if local is not None:
         return os.path.expanduser(local)
     # Run in the root folder, only the settings of the user and of the system apply.
     result = run_git("config", "--type=path", "--get", "core.hooksPath", cwd="/")
     return result.stdout.strip("\n") if not result.exit_code else ""
+
+
+def is_former_folder(path: str | None, common_dir: str) -> bool:
+    """Return whether this is the folder that our hooks had before the repository was moved.
+
+    The git directory around it no longer exists. A copy beside the original is no move.
+    """
+    ours = hooks_folder(common_dir)
+    return (
+        bool(path)
+        and path != ours
+        and os.path.basename(path) == os.path.basename(ours)
+        and not os.path.exists(os.path.dirname(path))
+    )
+
+
+def with_current_place(record: InstalledHooks, common_dir: str, former_folder: str) -> InstalledHooks:
+    """Return the record with the former setting of a moved config file under the name it has now."""
+    place = os.path.join(os.path.dirname(former_folder), "config")
+    if place not in record.formers:
+        return record
+    formers = dict(record.formers)
+    formers[os.path.join(common_dir, "config")] = formers.pop(place)
+    return replace(record, formers=formers)
 
 
 def read_hooks_path(config: str) -> str | None:
