@@ -25,7 +25,7 @@ pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
 # A call in a hint: `claim('a.py')`, `state.get(…)`.
-CALL = re.compile(r"\b((?:[a-z]+\.)?[a-z]+)(\((?:'[^']*'|[^'()])*\))")
+CALL = re.compile(r"\b((?:[a-z]+\.)?[a-z_]+)(\((?:'[^']*'|[^'()])*\))")
 
 
 @pytest.fixture
@@ -132,6 +132,8 @@ def test_an_error_names_arguments_of_the_call(shop: Path) -> None:
         ("wait in line: landlane claim 'a b' --wait --as bob", "wait in line: claim('a b', wait='10m')"),
         ("landlane commit -m 'What' PATH", "workspaces.commit('What', 'PATH')"),
         ("wait again: landlane land --wait", "wait again: landings.wait(…)"),
+        ("landlane state set plan/a 1 plan/b 2", "state.set_all({'plan/a': 1, 'plan/b': 2})"),
+        ("landlane task list --markdown > TASKS.md", "landlane task list --markdown > TASKS.md"),
         ("see your change: git diff --stat", "see your change: git diff --stat"),
         ("run `landlane doctor --fix`", "run `landlane doctor --fix`"),
         ("wait longer with --wait 30m", "wait longer with wait='30m'"),

@@ -93,11 +93,14 @@ def _call_text(command: str) -> str:
         return ""
     size = 2 if " ".join(words[:2]) in _CALLS else 1
     call = _CALLS.get(" ".join(words[:size]))
-    if not command.startswith("landlane ") or not call or "--" in words:
+    if not command.startswith("landlane ") or not call or "--" in words or ">" in words:
         return ""
     if call == "landings.submit" and "--wait" in words:
         return "landings.wait(…)"
     arguments = _arguments(words[size:])
+    if call == "state.set" and len(arguments) > 2 and "=" not in arguments[2]:
+        pairs = zip(arguments[::2], arguments[1::2], strict=False)
+        return f"state.set_all({{{', '.join(f'{key}: {value}' for key, value in pairs)}}})"
     return f"{call}({', '.join(arguments)})" if arguments or call != "fans.get" else "fans.list()"
 
 
