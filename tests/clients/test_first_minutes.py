@@ -37,7 +37,7 @@ def test_a_newcomer_lands_a_change_with_the_front_page_alone(need: Callable[[str
     client = need("claude")
     protect, run = blocks_below("Protect"), blocks_below("Run")
     assert [line.split()[1] for line in (*protect, *run)] == [
-        *("your-repository", "init", "doctor"),
+        *("your-repository", "init", "add", "doctor"),
         *("task", "run", "inbox"),
     ]
     with ClientTestbed(files=FILES, clients=FOLDER) as world:
@@ -61,7 +61,9 @@ def test_a_newcomer_lands_a_change_with_the_front_page_alone(need: Callable[[str
                 return ended.stdout + ended.stderr
 
             before = world.call("git", "config", "--local", "--list").stdout
-            types(protect[1])  # the doctor has tests of its own, and tries every client
+            types(protect[1])
+            types(protect[2])  # the doctor has tests of its own, and tries every client
+            set_up = world.call("git", "show", "--name-only", "--format=").stdout.split()
             said = [types(line) for line in run]
 
             assert "1 landed in " in said[1]
@@ -72,7 +74,10 @@ def test_a_newcomer_lands_a_change_with_the_front_page_alone(need: Callable[[str
 
             types("landlane init --undo")
 
-            assert world.call("git", "status", "--short").stdout == ""
+            # What was committed is now removed from the checkout, for the person to commit.
+            deleted = world.call("git", "ls-files", "--deleted").stdout.split()
+            assert deleted == set_up == ["AGENTS.md", "RULES.md", "landlane.toml"]
+            assert len(world.call("git", "status", "--short").stdout.splitlines()) == len(deleted)
             assert world.call("git", "config", "--local", "--list").stdout == before
             assert world.files() == {**FILES, "README.md": ADDED}
             assert not (world.root / "repository.workspaces").exists()

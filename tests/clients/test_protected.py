@@ -39,6 +39,9 @@ def test_free_file_is_edited_and_claimed_and_the_rules_are_shown(
 ) -> None:
     world.has_tools = True
     client = set_up(world, client)
+    # Rules hold once they are committed.
+    world.call("git", "add", "RULES.md")
+    world.call("git", "commit", "--quiet", "-m", "Add rules")
     done = client.edit("free.py", "x = 1", "x = 2") + client.shell("landlane claims") + client.say("done")
 
     result = world.run(client, {"main": done})
