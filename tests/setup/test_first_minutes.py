@@ -33,13 +33,20 @@ LOOKED_AT = [
 
 @pytest.mark.parametrize(("files", "command"), LOOKED_AT)
 def test_the_test_command_is_found_in_project_files(
-    tmp_path: Path, files: dict[str, str], command: str
+    tmp_path: Path, files: dict[str, str], command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for program in ("pytest", *(command.split()[0] for _, command in LOOKED_AT if command)):
+        (programs / program).touch(0o755)
+    monkeypatch.setenv("PATH", str(programs))
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
 
     assert find_test_command(str(tmp_path))[0] == command
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_test_command(str(tmp_path)) == ("", ""), "its program is not there"
 
 
 def test_landlane_without_arguments_needs_no_repository_and_creates_nothing(
