@@ -135,10 +135,7 @@ def read_timeline(
     entries, is_cut = entries_since(repo, since, end)
     keep = _filter(repo, about, kind)
     kept = [entry for entry in entries if keep(entry)]
-    builder = _Builder(since, end)
-    for entry in kept:
-        builder.add(entry)
-    lanes = builder.lanes(visit.colours)
+    lanes = draw_lanes(kept, since, end, visit.colours)
     return Timeline(
         since=since,
         until=end,
@@ -150,6 +147,16 @@ def read_timeline(
         entries=len(kept),
         is_cut=is_cut,
     )
+
+
+def draw_lanes(
+    entries: Sequence[JournalEntry], since: int, until: int, colours: Mapping[str, int]
+) -> list[Lane]:
+    """Return the lanes of the entries of a span: the target first, then the agents by name."""
+    builder = _Builder(since, until)
+    for entry in entries:
+        builder.add(entry)
+    return builder.lanes(colours)
 
 
 def _filter(repo: Repository, about: str, kind: str) -> Callable[[JournalEntry], bool]:
@@ -227,6 +234,8 @@ class _Builder:
         self._marks: dict[str, list[Mark]] = {}
         self._open: dict[tuple[str, str], tuple[int, str]] = {}  # (lane, thing) → (start, label)
         self._owner: dict[str, str] = {}  # task → lane
+        self._begun: set[tuple[str, str]] = set()  # (lane, task) that began in the span
+        self._shown: set[str] = set()  # lanes with something that people look for
         self._count = 0
 
     def _place(self, at: int) -> float:
@@ -246,11 +255,14 @@ class _Builder:
         lane = self._lane_of(entry, record, task)
         if not lane:
             return
+        if is_for_people(entry):
+            self._shown.add(lane)
         if entry.kind in _BEGINS:
             attempt = int(facts.get("attempt") or 1)
             label = f"{task}, attempt {attempt}" if attempt > 1 else task
             self._owner[task] = lane
             self._open[lane, task] = (entry.at, label)
+            self._begun.add((lane, task))
         elif entry.kind in _ENDS:
             self._close(lane, task, entry.at, "att")
         elif entry.kind == "claim.taken":
@@ -293,7 +305,8 @@ class _Builder:
         start, label = self._open.pop((lane, thing), (0, ""))
         if label:
             self._bar(lane, kind, start, at, label)
-        elif kind == "att" and thing and lane:
+        elif kind == "att" and thing and lane and (lane, thing) not in self._begun:
+            self._begun.add((lane, thing))  # only its first end: an attempt is reported, checked and ended
             self._bar(lane, kind, self._since, at, thing)  # it began before the span
 
     def _bar(self, lane: str, kind: str, start: int, end: int, label: str) -> None:
@@ -331,7 +344,7 @@ class _Builder:
                 else "att"
             )
             self._bar(lane, kind, start, self._until, label or thing)
-        names = sorted({*self._bars, *self._marks} - {""})
+        names = sorted(({*self._bars, *self._marks} - {""}) & self._shown)
         made = [self._lane(name, colours[name]) for name in names]
         return [self._lane("", 0), *made] if "" in self._bars or "" in self._marks else made
 
