@@ -269,7 +269,7 @@ CASES = {
     "state": LateWriteCase(
         prepare=lambda _: None,
         operate=lambda ann, _: keys.set_state(ann.repo, ann.session, "release", "1.0", is_any=True),
-        stop=(keys, "_change_key"),
+        stop=(keys, "state_areas"),
         take_over=lambda bob: keys.set_state(bob.repo, bob.session, "release", "2.0", is_any=True),
         is_visible=lambda repo, _: getattr(keys.get_state(repo, "release"), "value", "") == "1.0",
         codes=("SESSION_OVER",),
