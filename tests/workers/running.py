@@ -116,14 +116,22 @@ class WorkerTestbed:
         return self.git("show", f"main:{path}")
 
     def workers_running(self) -> list[int]:
-        """The processes of workers, wherever they are: they bear a mark, and work for this repository."""
+        """The processes of workers and checks, wherever they are: they are marked, for this repository."""
+        return self._find_marked()
+
+    def wait_for_worker(self, seconds: float = LIMIT_SECONDS) -> None:
+        """Go on when a worker is running. The checks of the target, which run before, have no session."""
+        wait_until(lambda: bool(self._find_marked("LANDLANE_SESSION=")), seconds=seconds)
+
+    def _find_marked(self, variable: str = "") -> list[int]:
+        marks = [f"{TREE_MARK}=".encode(), str(self.root).encode(), variable.encode()]
         found: list[int] = []
         for folder in Path("/proc").iterdir():
             try:
                 environment = (folder / "environ").read_bytes() if folder.name.isdigit() else b""
             except OSError:
                 continue
-            if f"{TREE_MARK}=".encode() in environment and str(self.root).encode() in environment:
+            if all(mark in environment for mark in marks):
                 found.append(int(folder.name))
         return found
 

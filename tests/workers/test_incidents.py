@@ -126,7 +126,7 @@ def test_t29_the_task_of_a_killed_owner_is_taken_by_an_idle_pool(works: WorkerTe
         later={2: {"append": {"a.txt": "by another\n"}}},
     )
     first = works.begin("--workers", "1")
-    wait_until(lambda: bool(works.workers_running()))
+    works.wait_for_worker()
     idle = works.begin("--forever", "--until-empty")
 
     for pid in [*works.supervisors(first), first.pid]:
@@ -150,7 +150,7 @@ def test_t30_a_sleeper_that_wakes_up_writes_nothing(repository: Path) -> None:
         later={2: {"append": {"a.txt": "of the other\n"}}},
     )
     first = works.begin("--workers", "1")
-    wait_until(lambda: bool(works.workers_running()))
+    works.wait_for_worker()
     asleep = [*works.supervisors(first), *works.workers_running(), first.pid]
     stop_outside_transactions(str(works.root / ".git" / "landlane" / "store.db"), asleep)
     try:

@@ -195,7 +195,7 @@ def test_sigterm_stops(works: WorkerTestbed) -> None:
     task = works.edit("Take long", "a.txt", seconds=60)
     process = works.begin()
     works.wait_for(task, "active")
-    wait_until(lambda: bool(works.workers_running()))
+    works.wait_for_worker()
 
     stop(process, signal.SIGTERM)
 

@@ -28,7 +28,7 @@ SEED = int(os.environ.get("LANDLANE_SEED", "11"))
 def test_a_new_orchestrator_waits_for_the_attempts_of_a_killed_one(works: WorkerTestbed) -> None:
     task = works.edit("Take a while", "a.txt", seconds=2)
     process = works.begin()
-    wait_until(lambda: bool(works.workers_running()))
+    works.wait_for_worker()
 
     works.kill(process)
     answer = works.run()
@@ -46,7 +46,7 @@ def test_a_killed_supervisor_takes_its_worker_along_and_the_task_is_tried_again(
         later={2: {"append": {"a.txt": "second\n"}}},
     )
     process = works.begin()
-    wait_until(lambda: bool(works.workers_running()))
+    works.wait_for_worker()
 
     os.kill(works.supervisors(process)[0], signal.SIGKILL)
     process.communicate(timeout=60)
@@ -60,7 +60,7 @@ def test_a_killed_supervisor_takes_its_worker_along_and_the_task_is_tried_again(
 def test_a_killed_helper_is_replaced(works: WorkerTestbed) -> None:
     tasks = [works.edit(f"Say {number}", f"{number}.txt", seconds=0.5) for number in range(3)]
     process = works.begin("--workers", "1")
-    wait_until(lambda: bool(works.workers_running()))
+    works.wait_for_worker()
 
     os.kill(works.helpers(process)[0], signal.SIGKILL)
     process.communicate(timeout=60)
@@ -78,7 +78,7 @@ def test_everything_killed_at_once_is_cleared_up_by_the_next(works: WorkerTestbe
         later={2: {"append": {"a.txt": "second\n"}}},
     )
     process = works.begin()
-    wait_until(lambda: bool(works.workers_running()))
+    works.wait_for_worker()
     supervisors = works.supervisors(process)
 
     os.kill(process.pid, signal.SIGSTOP)  # so that it clears nothing up meanwhile
@@ -110,7 +110,7 @@ def test_a_worker_of_another_pid_is_not_mistaken(works: WorkerTestbed) -> None:
     """A worker is identified by pid and start time: a process that reuses its pid is left alone."""
     task = works.edit("Take long", "a.txt", seconds=60)
     process = works.begin()
-    wait_until(lambda: bool(works.workers_running()))
+    works.wait_for_worker()
     bystander = subprocess.Popen(["sleep", "60"])
     try:
         kill_all([*works.supervisors(process), process.pid])

@@ -189,7 +189,7 @@ def test_a_disconnected_worker_loses_its_task_and_does_no_harm(
         later={2: {"append": {"a.txt": "of the north\n"}}},
     )
     away = south.begin("--workers", "1")
-    wait_until(lambda: bool(south.workers_running()), seconds=60)
+    south.wait_for_worker()
 
     cable.cut()
     repo = open_test_repository(north.root, north.shell.environment["LANDLANE_STORE"], repository_id=ID)
