@@ -16,6 +16,7 @@ from urllib.parse import quote
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from landlane.settings.model import LOCAL_NAME
 from landlane.testing.postgres_server import PostgresServer
 from landlane.testing.repositories import open_test_repository
 from tests.support.git import git_line
@@ -211,10 +212,11 @@ def test_a_disconnected_worker_loses_its_task_and_does_no_harm(
 
 
 def give_judge(works: WorkerTestbed) -> None:
-    """Let one machine know the reviewer; others cannot begin what it is asked for."""
+    """Let one machine know the reviewer, in the settings of its clone; others cannot begin it."""
     command = json.dumps([sys.executable, "-c", JUDGE])
-    with (works.root / "landlane.toml").open("a", encoding="utf-8") as file:
-        file.write(f"\n[agents.judge]\ncommand = {command}\nprotocol = 'messages'\n")
+    local = works.root / ".git" / "landlane" / LOCAL_NAME
+    local.parent.mkdir(exist_ok=True)
+    local.write_text(f"[agents.judge]\ncommand = {command}\nprotocol = 'messages'\n", encoding="utf-8")
 
 
 def review_of(works: WorkerTestbed, task: str) -> tuple[dict[str, str], dict[str, Any]]:
