@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from landlane.app.open import open_repository
+from landlane.tasks.sync_checklist import sync_checklist
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -171,3 +174,21 @@ def test_import_reports_unknown_words(shell: Shell) -> None:
     (task,) = answer["tasks"]
     assert (task["paths"], task["assigned_to"]) == (["a.py"], "ann")
     assert answer["notes"] == [{"line": 1, "text": "unknown word colour"}]
+
+
+def test_a_sync_that_ended_before_it_wrote_the_file_loses_no_edit_of_the_queue(shell: Shell) -> None:
+    path = write(shell, "- [ ] One\n")
+    sync(shell)
+    shell.run_json("task", "edit", "T1", "--title", "From the queue")
+    shell.run_json("task", "add", "Two")
+    repo = open_repository(str(shell.folder))
+    try:
+        sync_checklist(repo, None, str(path), path.read_text(), agents=())  # its new text is never written
+    finally:
+        repo.close()
+
+    text, answer = sync(shell)
+
+    assert text == "- [ ] From the queue (T1)\n- [ ] Two (T2)\n"
+    assert answer["notes"] == []
+    assert shell.run_json("task", "show", "T1")["task"]["title"] == "From the queue"

@@ -109,7 +109,8 @@ def sync_checklist(
 ) -> Synced:
     """Bring a checklist and the queue together in one transaction; the caller writes the new text.
 
-    `path` identifies the file, and `agents` are the names that a line may assign its task to.
+    What the new text says is remembered by the next sync, which reads it in the file: the caller may end
+    before it has written it. `path` identifies the file, and `agents` are the names that a line may assign its task to.
 
     Raises:
         Malformed: a line cannot be a task.
@@ -142,6 +143,7 @@ class _Sync:
         known = records.lock(tx, _NOUN, self._key)
         self._seen: Mapping[str, Any] = known["lines"] if known is not None else {}
         self._lines = _read_lines(self._raw)
+        self._read = {line.number: line for line in self._lines}  # as they are in the file
         self._tasks = {task.id: task for task in list_tasks_in(tx)}
         self._added: list[Task] = []
         self._ticked: list[int] = []
@@ -371,9 +373,14 @@ class _Sync:
         return "\r\n" if self._raw and self._raw[0].endswith("\r\n") else "\n"
 
     def _remember(self, lines: Mapping[str, _Line]) -> None:
-        seen = {task_id: self._state_of(self._tasks[task_id], line) for task_id, line in lines.items()}
+        found = {task_id: self._read.get(line.number) for task_id, line in lines.items()}
+        seen = {
+            task_id: self._state_of(self._tasks[task_id], line)
+            for task_id, line in found.items()
+            if line is not None
+        }
         # A task that lost its line is reported once, and gets no new line.
-        gone = {task_id: {"gone": True} for task_id in self._seen if task_id not in seen}
+        gone = {task_id: {"gone": True} for task_id in self._seen if task_id not in lines}
         document = {"id": self._key, "state": "open", "path": self._path, "lines": {**gone, **seen}}
         if document["lines"] != self._seen:
             records.put_without_entry(self._tx, _NOUN, document)

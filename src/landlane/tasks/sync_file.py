@@ -44,6 +44,7 @@ def sync_file(
             if _read(path) == before:  # else somebody saved it meanwhile: what was added is found again
                 mode = os.stat(path).st_mode & 0o777
                 write_atomically(path, synced.text.encode("utf-8", "surrogateescape"), mode=mode)
+                sync_checklist(repo, session, path, synced.text, agents=agents)  # remember what it says
                 return synced
     raise Malformed(
         f"{os.path.basename(path)} is being changed all the time",
