@@ -114,6 +114,61 @@ def test_work_under_way_keeps_the_state(shell: Shell) -> None:
     assert shell.run_json("status")["ok"]
 
 
+def only_copy(shell: Shell, ref: str) -> str:
+    commit = shell.git("commit-tree", "-m", "on no branch", "HEAD^{tree}").strip()
+    shell.git("update-ref", ref, commit)
+    return ref
+
+
+def test_work_under_way_keeps_the_refs_that_it_needs(shell: Shell) -> None:
+    shell.run_json("init", "--yes", "--no-clients")
+    shell.run_json("task", "add", "One", "--path", "one.txt")
+    shell.run_json("next", "--as", "ann")
+    shell.git("update-ref", "refs/landlane/landing/L1", "HEAD")
+
+    shell.run_json("init", "--undo", "--purge", "--yes")
+
+    assert refs(shell, "refs/landlane/landing") == ["refs/landlane/landing/L1"]
+
+
+def test_refs_with_the_only_copy_of_a_commit_stay(shell: Shell) -> None:
+    shell.run_json("init", "--yes", "--no-clients")
+    alone = [only_copy(shell, f"refs/landlane/{name}") for name in ("breaches/B1", "proved/T1")]
+    shell.git("update-ref", "refs/landlane/base/W1", "HEAD")
+
+    shell.run_json("init", "--undo", "--purge", "--yes")
+
+    assert refs(shell, "refs/landlane") == alone
+    assert not shell.state.exists()
+
+
+def test_a_store_that_cannot_be_opened_is_kept_with_its_workspaces(shell: Shell) -> None:
+    shell.run_json("init", "--yes", "--no-clients")
+    path = open_workspace(shell, "one", "ann")
+    journal = (shell.state / "journal.jsonl").read_bytes()
+    for store in shell.state.glob("store.db*"):
+        store.write_bytes(b"no database" * 1000)
+
+    (kept,) = shell.run_json("init", "--undo", "--purge", "--yes")["kept"]
+
+    assert kept["kind"] == "state"
+    assert kept["why"].startswith("its store cannot be opened")
+    assert (shell.state / "journal.jsonl").read_bytes() == journal
+    assert path.is_dir(), "ann may be at work in it"
+
+
+def test_what_a_worker_returned_and_nothing_else_has_keeps_the_state(shell: Shell) -> None:
+    shell.run_json("init", "--yes", "--no-clients")
+    patch = shell.state / "returned" / "T1-1" / "change.patch"
+    patch.parent.mkdir(parents=True)
+    patch.write_text("work\n")
+
+    (kept,) = shell.run_json("init", "--undo", "--purge", "--yes")["kept"]
+
+    assert kept["why"].startswith("returned/ in it holds")
+    assert patch.read_text() == "work\n"
+
+
 def test_init_outside_git_asks_and_no_answer_changes_nothing(tmp_path: Path, shell: Shell) -> None:
     folder = tmp_path / "plain"
     folder.mkdir()

@@ -16,12 +16,14 @@ from landlane.git.run import run_in, try_git_output
 from landlane.git.shared_config import GIT_LIMITS, list_own_limits, remove_own_limits, write_setting
 from landlane.git.target import commits_at, find_target, target_tip
 from landlane.git.target_settings import settings_in_force
+from landlane.journal.git_copy import REF as JOURNAL_REF
 from landlane.landing.model import OPEN as OPEN_LANDINGS
 from landlane.landing.records import list_landings
 from landlane.setup.plan import Kept, Purged, Remaining
 from landlane.tasks.model import IN_PROGRESS
 from landlane.tasks.records import list_tasks
 from landlane.units import join_words
+from landlane.workers.returned.output import SAVED_FOLDER as RETURNED_FOLDER
 from landlane.workspaces.close import close_workspace, is_checked_out
 from landlane.workspaces.locate import workspaces_folder
 from landlane.workspaces.records import list_local, list_workspaces
@@ -38,7 +40,7 @@ _LOCK_LIMITS = {"core.filesRefLockTimeout", "core.packedRefsTimeout"}
 _BRANCHES = "refs/heads/landlane/"
 _OWN_REFS = "refs/landlane/"
 # Commits that may exist nowhere else: saved work, and what workspaces kept.
-_SAVED_REFS = tuple(f"{_OWN_REFS}{name}/" for name in ("rescue", "kept", "replaced", "brought"))
+_SAVED_REFS = tuple(f"{_OWN_REFS}{name}/" for name in ("rescue", "kept", "replaced", "brought", "breaches"))
 
 
 def remaining_after_undo(cwd: str) -> Remaining:
@@ -68,34 +70,55 @@ def purge(cwd: str) -> Purged:
     """Remove what undo leaves, except what holds work that exists nowhere else or that is in use.
 
     Uncommitted work in a workspace is saved as a rescue first. Branches that are not merged, rescues and
-    workspaces that cannot be removed stay, and are named.
+    workspaces that cannot be removed stay, and are named. While work is under way, or nobody can tell because
+    the store cannot be opened, the state stays with the refs that it names.
     """
     checkout = find_checkout(cwd)
     home = checkout.home_checkout
     removed: list[str] = []
     kept: list[Kept] = []
-    in_use = ""
+    has_state = os.path.isdir(checkout.state_folder)
+    in_use = _settle_state(checkout, removed, kept) if has_state else ""
     if checkout.common_dir:
-        with contextlib.suppress(StoreError):
-            for repo in _opened(checkout) if os.path.isdir(checkout.state_folder) else ():
-                in_use = _why_in_use(repo)
-                _close_workspaces(repo.require_git(), removed, kept)
-        _remove_worktrees(home, removed, kept)
-        _delete_branches(home, removed, kept)
-        if not any(one.kind == "workspace" for one in kept):
+        if not in_use:
+            _remove_worktrees(home, removed, kept)
+            _delete_branches(home, removed, kept)
+        has_workspaces = any(one.kind == "workspace" for one in kept)
+        if not in_use and not has_workspaces:
             _delete_refs(home)
             removed += _remove_settings(home)
-        saved = sum(len(_list_refs(home, prefix)) for prefix in _SAVED_REFS)
-        if saved:
+        in_use = in_use or ("its workspaces are still here" if has_workspaces else "")
+        if any(_list_refs(home, prefix) for prefix in (_SAVED_REFS if in_use else (_OWN_REFS,))):
             kept.append(Kept(kind="saved work", name=f"{_OWN_REFS}*", why="see it: landlane rescue list"))
-    if os.path.isdir(checkout.state_folder):
-        if in_use or any(one.kind == "workspace" for one in kept):
-            why = in_use or "its workspaces are still here"
+    if has_state:
+        why = in_use or _remove_state(checkout.state_folder)
+        if why:
             kept.append(Kept(kind="state", name=checkout.state_folder, why=why))
         else:
-            shutil.rmtree(checkout.state_folder, ignore_errors=True)
             removed.append(checkout.state_folder)
     return Purged(removed=tuple(removed), kept=tuple(kept))
+
+
+def _settle_state(checkout: Checkout, removed: list[str], kept: list[Kept]) -> str:
+    """Close the workspaces that the state names; return why the state must stay, empty if it need not."""
+    try:
+        for repo in _opened(checkout):
+            in_use = _why_in_use(repo)
+            if checkout.common_dir:
+                _close_workspaces(repo.require_git(), removed, kept)
+            return in_use
+    except StoreError as error:
+        return f"its store cannot be opened, so nobody can tell whether it is in use: {error.message}"
+    return ""
+
+
+def _remove_state(folder: str) -> str:
+    """Remove the state folder; return why it stays, empty if it does not."""
+    returned = os.path.join(folder, RETURNED_FOLDER)
+    if os.path.isdir(returned) and os.listdir(returned):
+        return f"{RETURNED_FOLDER}/ in it holds the only copy of what workers returned; move it away first"
+    shutil.rmtree(folder, ignore_errors=True)
+    return "not all of it could be removed" if os.path.isdir(folder) else ""
 
 
 def _opened(checkout: Checkout) -> Generator[Repository]:
@@ -152,7 +175,8 @@ def _remove_worktrees(home: Checkout, removed: list[str], kept: list[Kept]) -> N
         run_in(home, "worktree", "unlock", root)
         ended = run_in(home, "worktree", "remove", root)
         if ended.exit_code:
-            kept.append(Kept(kind="workspace", name=root, why=ended.stderr.strip().splitlines()[-1]))
+            why = (ended.stderr.strip().splitlines() or ["git could not remove it"])[-1]
+            kept.append(Kept(kind="workspace", name=root, why=why))
         else:
             removed.append(root)
     with contextlib.suppress(OSError):
@@ -179,8 +203,14 @@ def _delete_branches(home: Checkout, removed: list[str], kept: list[Kept]) -> No
 def _delete_refs(home: Checkout) -> None:
     """Delete the bookkeeping refs, but none that may hold the only copy of a commit."""
     for ref in _list_refs(home, _OWN_REFS):
-        if not ref.startswith(_SAVED_REFS):
+        if not ref.startswith(_SAVED_REFS) and (ref == JOURNAL_REF or _is_on_a_branch(home, ref)):
             run_in(home, "update-ref", "-d", ref)
+
+
+def _is_on_a_branch(home: Checkout, ref: str) -> bool:
+    """Return whether a branch, here or of a remote, holds the commit of a ref."""
+    ended = run_in(home, "rev-list", "--max-count=1", ref, "--not", "--branches", "--remotes")
+    return not ended.exit_code and not ended.stdout.strip()
 
 
 def _own_settings(home: Checkout) -> list[str]:
