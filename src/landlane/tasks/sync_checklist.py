@@ -109,8 +109,8 @@ def sync_checklist(
 ) -> Synced:
     """Bring a checklist and the queue together in one transaction; the caller writes the new text.
 
-    What the new text says is remembered by the next sync, which reads it in the file: the caller may end
-    before it has written it. `path` identifies the file, and `agents` are the names that a line may assign its task to.
+    `path` identifies the file, and `agents` are the names that a line may assign its task to. What the new
+    text says is only remembered by the next sync, which reads it: the caller may end before it is written.
 
     Raises:
         Malformed: a line cannot be a task.
