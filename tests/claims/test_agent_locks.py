@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from landlane.app.open import open_repository
+from landlane.claims import agent_locks
+from landlane.patterns.pattern import parse
 from tests.support.shell import Shell
 
 if TYPE_CHECKING:
@@ -75,3 +78,14 @@ def test_a_setting_ignores_lock_files(shell: Shell) -> None:
     shell.git("commit", "--quiet", "-m", "Ignore lock files")
 
     shell.run_json("claim", "src/a.py")
+
+
+def test_a_name_that_is_no_path_searches_no_folder(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[str] = []
+    monkeypatch.setattr(agent_locks.os, "walk", lambda folder: searched.append(folder) or ())
+    repo = open_repository(str(shell.folder))
+    try:
+        assert agent_locks.find_agent_locks(repo, (parse("deploy:prod"),)) == []
+    finally:
+        repo.close()
+    assert searched == []

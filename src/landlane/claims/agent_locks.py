@@ -12,7 +12,7 @@ import stat
 
 from landlane.claims.model import Holding, Refusal
 from landlane.errors import PatternError
-from landlane.patterns.pattern import LITERAL
+from landlane.patterns.pattern import LITERAL, NAME
 from landlane.sessions.model import Claim, ClaimMode
 
 TYPE_CHECKING = False
@@ -39,8 +39,9 @@ def find_agent_locks(
     if not repo.settings.claims.agent_locks or not repo.git.root:
         return []
     found: dict[str, Claim] = {}
+    in_tree = [pattern for pattern in patterns if pattern.kind is not NAME]
     for root in dict.fromkeys((repo.git.root, repo.home.root)):
-        for pattern in patterns:
+        for pattern in in_tree:
             for path, locked_at in _list_locks(root, pattern):
                 claim = _as_claim(repo, path, locked_at, snapshot)
                 if claim is not None and claim.overlaps(pattern):
