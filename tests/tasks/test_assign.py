@@ -55,6 +55,23 @@ def test_a_task_for_a_person_is_never_given_to_an_agent(shell: Shell) -> None:
     shell.run_error("NO_TASK", "next", "--as", "pat", exit=5)
 
 
+def test_only_a_person_gives_a_task_for_a_person_to_somebody_else(shell: Shell) -> None:
+    shell.run_json("task", "add", "Sign the contract", "--assign", "person:pat")
+
+    shell.run_error("NOT_A_PERSON", "task", "edit", "T1", "--assign", "bob", "--as", "bob", exit=6)
+    shell.run_json("task", "edit", "T1", "--priority", "3", "--as", "bob")
+
+    code, said = run_at_terminal(shell, "task", "edit", "T1", "--assign", "bob", typed="")
+    assert code == 0, said
+    assert shell.run_json("next", "--as", "bob")["task"]["id"] == "T1"
+
+
+def test_an_assigned_task_of_another_role_is_not_offered(shell: Shell) -> None:
+    shell.run_json("task", "add", "Test it", "--role", "test", "--assign", "bob")
+
+    shell.run_error("NO_TASK", "next", "--as", "bob", "--role", "code", exit=5)
+
+
 def test_a_question_is_answered_before_any_agent_takes_the_task(shell: Shell) -> None:
     shell.run_json("task", "add", "Drop the table", "--gate", "Is the backup done?")
     assert shell.run_json("task", "show", "T1")["task"]["state"] == "waiting_for_person"

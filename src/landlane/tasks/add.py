@@ -19,7 +19,9 @@ from landlane.tasks.model import (
     READY,
     NewTask,
     assign_labels,
+    assignee_of,
     check_new_task,
+    is_for_person,
     rank_of,
     required_evidence,
 )
@@ -196,6 +198,7 @@ def edit_task_in(
     patterns = [repo.git.pattern(text) for text in edit.paths] if edit.paths is not None else None
     task = lock_task(tx, task_id)
     _check_editable(task, edit)
+    _check_may_assign(author, task, edit)
     changed = _edited(task, edit)
     declared = task_patterns(repo, task) if patterns is None else patterns
     signs = _signs(changed, declared)
@@ -233,6 +236,18 @@ def _check_editable(task: Task, edit: TaskEdit) -> None:
             code="TASK_WRONG_STATE",
             hint=f"claim what else it needs: landlane claim {edit.paths[0]} --task {task.id}",
             state=task.state,
+        )
+
+
+def _check_may_assign(author: Session | None, task: Task, edit: TaskEdit) -> None:
+    """Refuse an agent that would give a task for a person to somebody else, such as itself."""
+    assignee = assignee_of(task.labels)
+    is_moved = edit.assignee is not None and edit.assignee != assignee
+    if is_moved and is_for_person(assignee) and author is not None and not author.is_person:
+        raise NotAllowed(
+            f"{task.id} is for a person ({assignee}), and {author.agent} is an agent",
+            code="NOT_A_PERSON",
+            hint="a person runs it in a terminal of their own, that no agent was started from",
         )
 
 

@@ -300,11 +300,12 @@ class _TaskSearch:
         self._offers = installed().offers
         # The tasks that are for others, and the sessions that hold claims for the caller.
         self._reserved, self._holders = self._offers.reserved(tx, repo, me)
-        self._assigned: dict[str, str] = {}  # ready tasks that are for exactly this caller: id → paths
+        # The ready tasks that are for exactly this caller: id → role, declared paths.
+        self._assigned: dict[str, tuple[str, str]] = {}
         for row in tx.all("tasks_assigned", pattern=f'%"{ASSIGNED}%'):
             assignee = assignee_of(json.loads(row["labels"]))
             if is_assigned_to(assignee, row["id"], me.agent, is_person=me.is_person):
-                self._assigned[row["id"]] = row["paths"]
+                self._assigned[row["id"]] = row["role"], row["paths"]
             else:
                 self._reserved.add(row["id"])
         role = role_or_read_only(repo.settings, me.role)
@@ -316,7 +317,12 @@ class _TaskSearch:
 
     def find(self, role: str) -> Picked | None:
         """Take the first task that is available; tasks handed to the caller come before all others."""
-        handed = {**self._handed_to_me(role), **self._assigned}
+        assigned = {
+            task_id: paths
+            for task_id, (wanted, paths) in self._assigned.items()
+            if not role or wanted in (role, "")
+        }
+        handed = {**self._handed_to_me(role), **assigned}
         if handed and (picked := self.find_among(handed)) is not None:
             return picked
         ready = (task for task in _ready_in_order(self._tx, role) if task[0] not in handed)

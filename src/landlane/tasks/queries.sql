@@ -57,7 +57,7 @@ SELECT id, title, body, kind, state, role, priority, rank, paths, owner, session
 FROM tasks WHERE repository = :repository AND id IN (:*ids) ORDER BY length(id), id;
 
 -- tasks_assigned: ready tasks that are for one agent or person
-SELECT id, labels, paths FROM tasks
+SELECT id, role, labels, paths FROM tasks
 WHERE repository = :repository AND state = 'ready' AND labels LIKE :pattern;
 
 -- tasks_ready_after: ready tasks for a role, after a position in the order
