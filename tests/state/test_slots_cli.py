@@ -209,6 +209,7 @@ def test_thirty_two_worktrees_get_thirty_two_numbers(furnished: Shell, tmp_path:
         [furnished.at(tree).start("number", "migration", "--as", tree.name, "--json") for tree in trees]
     )
 
+    assert [one for one in ended if one.exit] == []
     told = [one.json() for one in ended]
     assert sorted(int(str(answer["number"])) for answer in told) == list(range(42, 74)), ended
     assert {answer["state"] for answer in told} == {"pending"}
