@@ -135,7 +135,7 @@ def test_an_answered_gate_reaches_who_waits(testbed: LandingTestbed) -> None:
     decide_held_entry(testbed.repo, pat, second.id, is_approved=False, why="the price is wrong")
     (rejected,) = heard(testbed, "ann")
 
-    assert approved == f"pat let {first.id} (one) land: it is queued again"
+    assert approved == f"pat approved {first.id} (one); it is queued to land"
     assert "pat rejected it: the price is wrong" in rejected
     assert heard(testbed, "ann") == []
 
