@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -79,15 +80,29 @@ class Diff:
         return sum(file.removed for file in self.files)
 
 
-@lru_cache(maxsize=64)
 def read_diff(home: Checkout, base: str, head: str) -> Diff:
-    """Return what a commit changes since its merge base with another; kept, as commits do not change."""
+    """Return what a commit changes since its merge base with another."""
     if not (_COMMIT.fullmatch(base) and _COMMIT.fullmatch(head)):
         return Diff(files=())
+    try:
+        return _read_known(home, base, head)
+    except LookupError:
+        return Diff(files=())
+
+
+@lru_cache(maxsize=64)
+def _read_known(home: Checkout, base: str, head: str) -> Diff:
+    """Return the changes; they are kept, as commits do not change.
+
+    Raises:
+        LookupError: there are none, or git does not know them yet; that is not kept.
+    """
     text = try_git_output(
         home, "-c", "core.quotePath=false", "diff", "--no-color", "--no-ext-diff", "--no-textconv", "-M",
         "--src-prefix=a/", "--dst-prefix=b/", f"{base}...{head}", "--",
     )  # fmt: skip
+    if not text:
+        raise LookupError
     return parse_diff(text)
 
 
@@ -143,7 +158,7 @@ def _paths(first: str, header: Sequence[str]) -> tuple[str, str]:
     """Return the old and the new path of a file."""
     names = {line[:3]: line[4:].rstrip("\t") for line in header if line.startswith(("--- ", "+++ "))}
     renamed = {line.partition(" ")[2][:2]: line for line in header if line.startswith("rename ")}
-    if renamed:
+    if len(renamed) == 2:  # a long diff may end between the two
         return renamed["fr"].removeprefix("rename from "), renamed["to"].removeprefix("rename to ")
     old, new = names.get("---", ""), names.get("+++", "")
     if not old:  # binary or empty: both halves of the first line are the same path
@@ -156,7 +171,7 @@ def _paths(first: str, header: Sequence[str]) -> tuple[str, str]:
 
 def _hunks(lines: Sequence[str], language: str) -> Iterator[Hunk]:
     starts = [at for at, line in enumerate(lines) if _HUNK.match(line)]
-    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for start, end in itertools.pairwise([*starts, len(lines)]):
         match = _HUNK.match(lines[start])
         assert match is not None
         made = _lines(lines[start + 1 : end], int(match[1]), int(match[2]), language)
