@@ -178,6 +178,18 @@ def test_the_settings_open_a_folder(check: Check, tmp_path: Path) -> None:
     assert ended.exit_code == 0, ended.stderr
 
 
+@pytest.mark.parametrize("folder", [".cache", ".config", ".local/share"])
+def test_the_settings_open_a_folder_that_many_programs_share(
+    check: Check, sealed_home: Path, folder: str
+) -> None:
+    (sealed_home / folder / "tool").mkdir(parents=True)
+
+    ended = check(f"echo x > ~/{folder}/tool/x", CheckSandboxSettings(write=(f"~/{folder}",)))
+
+    assert ended.exit_code == 0, ended.stderr
+    assert (sealed_home / folder / "tool" / "x").read_text() == "x\n"
+
+
 def test_a_required_sandbox_refuses_checks_without_one(
     check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,8 @@ _SETTINGS = (
     (".config/pip/pip.conf", "PIP_CONFIG_FILE", (".config/pip/pip.conf", ".pip/pip.conf")),
     (".npmrc", "NPM_CONFIG_USERCONFIG", (".npmrc",)),
 )
+# Folders that programs have for themselves: never a link, but what is in them may be one.
+_OWN_FOLDERS = frozenset((".config", ".cache", ".local", ".local/share", ".local/state"))
 _MOST_BYTES = 1_000_000
 _SECRET_LINE = re.compile(r"_auth|authorization|token|passw|secret|api_?key|://[^/\s]*@", re.IGNORECASE)
 # Sections of git's settings that name files outside of the sandbox, or programs that know secrets.
@@ -63,8 +65,11 @@ def link_into_home(scratch: str, user_home: str, paths: Iterable[str]) -> None:
     """Make what is inside of the user's home available at the same place in the private one."""
     for path in paths:
         if path.startswith(f"{user_home}/"):
-            link = os.path.join(scratch, "home", os.path.relpath(path, user_home))
-            if not os.path.lexists(link):
+            name = os.path.relpath(path, user_home)
+            link = os.path.join(scratch, "home", name)
+            if name in _OWN_FOLDERS:
+                link_into_home(scratch, user_home, [entry.path for entry in os.scandir(path)])
+            elif not os.path.lexists(link):
                 os.makedirs(os.path.dirname(link), mode=0o700, exist_ok=True)
                 os.symlink(path, link)
 
