@@ -108,6 +108,40 @@ def test_a_preparation_that_leaves_a_pipe_does_not_stop_the_queue(testbed: Landi
     assert testbed.land("good", "bob").state == "landed"
 
 
+def test_a_link_of_a_bounced_branch_leads_no_prepared_file_out_of_the_checkout(
+    testbed: LandingTestbed,
+) -> None:
+    workspace = '[workspace]\ninstall = ["mkdir cache; echo prepared >cache/ok"]\n'
+    testbed.configure('["test ! -e BROKEN"]', workspace, files={".gitignore": "cache/\n"})
+    outside = testbed.folder.parent / "outside"
+    outside.mkdir()
+    (outside / "ok").write_text("of a person\n")
+    testbed.branch("good", {"good.py": "x\n"})
+    testbed.branch("linked", {"BROKEN": "x\n"})
+    worktree = testbed.folder.parent / "branches"
+    git(worktree, "checkout", "--quiet", "linked")
+    (worktree / "cache").symlink_to(outside)
+    git(worktree, "add", "--all", "--force")
+    git(worktree, "commit", "--quiet", "-m", "Link")
+    git(worktree, "checkout", "--quiet", "--detach")
+
+    assert testbed.land("linked").state == "bounced"
+    assert testbed.land("good", "bob").state == "landed"
+    assert (outside / "ok").read_text() == "of a person\n"
+
+
+def test_a_check_that_leaves_a_pipe_for_a_tracked_file_does_not_stop_the_queue(
+    testbed: LandingTestbed,
+) -> None:
+    testbed.configure('["test ! -e one.py || { rm README.md; mkfifo README.md; }"]')
+    testbed.branch("one", {"one.py": "x\n"})
+
+    entry = testbed.land("one")
+
+    assert entry.state == "bounced"
+    assert "changed tracked files: README.md" in entry.reason
+
+
 @pytest.mark.promise(
     "landing.no-process-is-left",
     "Nothing that a check started runs on after it, also not a daemon with a new session and no environment.",

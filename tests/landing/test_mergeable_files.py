@@ -131,6 +131,20 @@ def test_failing_generator_rejects_the_branch_with_its_output(testbed: LandingTe
     assert "listing cannot be generated: echo no luck; exit 3 failed (exit 3): no luck" in entry.reason
 
 
+def test_a_generator_returns_no_file_from_outside_of_the_checkout(testbed: LandingTestbed) -> None:
+    hot = '[landing.merge.files]\n"listing" = { kind = "generated", command = "sh make.sh" }\n'
+    testbed.configure("[]", hot, {**FILES, "make.sh": "ls src > listing\n"})
+    secret = testbed.folder.parent / "secret"
+    secret.write_text("SECRET\n")
+    testbed.branch("one", {"listing": "b\n", "make.sh": f"ln -sf {secret} listing\n"})
+
+    entry = testbed.land("one")
+
+    assert (entry.state, entry.code) == ("bounced", "CONFLICT")
+    assert "there is a link in its place" in entry.reason
+    assert "SECRET" not in testbed.read_file("listing")
+
+
 @pytest.mark.slow
 def test_a_validator_is_asked_about_its_file(testbed: LandingTestbed) -> None:
     hot = "[landing.merge.files]\n'*.json' = { kind = 'keyed-map', validate = 'python3 -m json.tool' }\n"

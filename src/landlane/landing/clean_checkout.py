@@ -189,7 +189,7 @@ class CleanCheckout:
         saved = self.path + _IGNORED_SUFFIX
         if os.path.isdir(os.path.join(self._git_dir, "modules")) or not os.path.isdir(saved):
             return False  # what is in submodules is not cleaned
-        if self.run_git("clean", "-ffdxq").exit_code:
+        if self.run_git("clean", "-ffdxq").exit_code or _has_link_in_place_of(saved, self.path):
             return False
         shutil.copytree(saved, self.path, symlinks=True, dirs_exist_ok=True)
         return True
@@ -271,6 +271,16 @@ class CleanCheckout:
                 _copy(os.path.join(self.path, name), os.path.join(folder, name))
         except OSError:  # a socket or a file that cannot be read is among them, or the disk is full
             remove_tree(folder)
+
+
+def _has_link_in_place_of(saved: str, path: str) -> bool:
+    """Return whether a link of the last commit would lead the saved files out of the checkout."""
+    with os.scandir(saved) as entries:
+        places = [(entry, os.path.join(path, entry.name)) for entry in entries]
+    if any(os.path.islink(place) for _, place in places):
+        return True
+    folders = [(entry.path, place) for entry, place in places if entry.is_dir(follow_symlinks=False)]
+    return any(os.path.isdir(place) and _has_link_in_place_of(folder, place) for folder, place in folders)
 
 
 def _copy(source: str, saved: str) -> None:

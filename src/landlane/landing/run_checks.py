@@ -9,6 +9,7 @@ import shlex
 import stat
 import time
 
+from landlane.files import open_regular, read_regular
 from landlane.git.run import LOCATION_VARIABLES
 from landlane.git.trial_merge import create_commit
 from landlane.ids import digest
@@ -235,9 +236,12 @@ class CheckRunner:
                 else f"failed (exit {ended.exit_code})"
             )
             return f"{command} {ending}: {output}"
+        top = os.path.realpath(self._checkout.path)
+        full = os.path.join(top, path)
+        if os.path.realpath(full) != full:  # a link leads to files that the command itself may not read
+            return f"{command} did not write it: there is a link in its place"
         try:
-            with open(os.path.join(self._checkout.path, path), "rb") as file:
-                return file.read()
+            return read_regular(full)
         except OSError as error:
             return f"{command} did not write it: {error.strerror}"
 
@@ -262,7 +266,7 @@ def _fingerprint(path: str) -> object:
         mode = os.lstat(path).st_mode
         if stat.S_ISLNK(mode):
             return os.readlink(path)
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_regular) as file:
             return mode & 0o100, hashlib.file_digest(file, "sha256").digest()
     except OSError:
         return None
