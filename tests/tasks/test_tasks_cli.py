@@ -242,6 +242,7 @@ def test_the_list_is_a_table_json_or_a_checklist_that_can_be_read_in_again(shell
         "tasks": [],
         "known": 2,
         "skipped": [],
+        "notes": [],
     }
     assert shell.position() == before
     (shell.folder / "TASKS.md").write_text(
