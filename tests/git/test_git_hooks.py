@@ -852,6 +852,23 @@ def test_a_store_of_another_version_or_program_refuses(
     assert reply in testbed.refused("commit", "-q", "-m", "Work")
 
 
+@pytest.mark.slow
+def test_another_target_is_guarded_at_once(testbed: HookedRepository) -> None:
+    (testbed.repository / "landlane.toml").write_text(LANDING)
+    testbed.ok("add", "landlane.toml")
+    testbed.ok("commit", "-q", "-m", "Settings")
+    testbed.ok("branch", "trunk")
+    testbed.ok("switch", "-q", "-c", "topic")
+    for number in range(2):  # from the second commit on the fast path would allow it
+        testbed.stage("a.py", f"{number}\n")
+        testbed.ok("commit", "-q", "-m", "Work")
+
+    testbed.ok("switch", "-q", "trunk")  # a usual name, so it is the target now
+    testbed.stage("a.py", "more\n")
+
+    assert "[TARGET_GUARDED]" in testbed.refused("commit", "-q", "-m", "Work")
+
+
 # ------------------------------------------------------------------------------------------ the resident
 
 

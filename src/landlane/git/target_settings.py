@@ -147,7 +147,7 @@ def _read_target(home: Checkout, folder: str, rules_file: str = "") -> dict[str,
 def _marks(home: Checkout, folder: str, refs: Iterable[str]) -> tuple[object, ...]:
     """Return what changes whenever the target, its settings or its rules may have changed.
 
-    The last part changes only when the target moves, or refs are packed.
+    The last part changes only when the target moves or may be another branch, or refs are packed.
     """
     user, git = os.path.expanduser("~"), home.common_dir
     general = (
@@ -155,11 +155,11 @@ def _marks(home: Checkout, folder: str, refs: Iterable[str]) -> tuple[object, ..
         os.path.join(home.git_dir, "config.worktree"),
         os.path.join(user, ".gitconfig"),
         os.path.join(user, ".config", "git", "config"),
-        os.path.join(git, "HEAD"),
         os.path.join(git, "refs", "heads"),  # changes when a branch appears or disappears
-        os.path.join(git, "refs", "remotes", "origin", "HEAD"),
     )
     moving = (
+        os.path.join(git, "HEAD"),  # it and the next file can make another branch the target
+        os.path.join(git, "refs", "remotes", "origin", "HEAD"),
         os.path.join(folder, LOCAL_NAME),
         os.path.join(git, "packed-refs"),
         os.path.join(git, "reftable", "tables.list"),
