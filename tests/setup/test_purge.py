@@ -169,6 +169,17 @@ def test_what_a_worker_returned_and_nothing_else_has_keeps_the_state(shell: Shel
     assert patch.read_text() == "work\n"
 
 
+@pytest.mark.parametrize("variable", ["LANDLANE_AGENT", "CLAUDECODE"])
+def test_an_agent_does_not_remove_the_state(shell: Shell, variable: str) -> None:
+    shell.run_json("init", "--yes", "--no-clients")
+
+    agent = shell.with_env(**{variable: "1"})
+    agent.run_error("NOT_A_PERSON", "init", "--undo", "--purge", "--yes", exit=6)
+
+    assert shell.state.is_dir()
+    assert (shell.folder / "landlane.toml").exists(), "nothing is undone, either"
+
+
 def test_init_outside_git_asks_and_no_answer_changes_nothing(tmp_path: Path, shell: Shell) -> None:
     folder = tmp_path / "plain"
     folder.mkdir()

@@ -192,3 +192,15 @@ def test_a_sync_that_ended_before_it_wrote_the_file_loses_no_edit_of_the_queue(s
     assert text == "- [ ] From the queue (T1)\n- [ ] Two (T2)\n"
     assert answer["notes"] == []
     assert shell.run_json("task", "show", "T1")["task"]["title"] == "From the queue"
+
+
+def test_an_agents_sync_takes_no_task_from_a_person_and_keeps_the_rest(shell: Shell) -> None:
+    write(shell, "- [ ] Sign it @person:pat\n- [ ] Two\n")
+    sync(shell)
+    write(shell, "- [ ] Sign it @bob (T1)\n- [ ] Two, better (T2)\n")
+
+    answer = shell.run_json("task", "sync", "TASKS.md", "--as", "bob")
+
+    assert answer["edited"] == ["T2"]
+    assert "T1 is for a person (person:pat)" in answer["notes"][0]["text"]
+    assert shell.run_json("task", "show", "T1")["task"]["assigned_to"] == "person:pat"

@@ -6,6 +6,7 @@ import os
 import shlex
 from difflib import unified_diff
 
+from landlane.cli.person import refuse_agent
 from landlane.cli.table import align
 from landlane.cli.terminal import in_one_line
 from landlane.clients.model import CLIENTS
@@ -58,6 +59,8 @@ def init(
             code="BAD_CALL",
             hint=call.command_text("init", "--undo", "--purge"),
         )
+    if purge:
+        refuse_agent(call, "remove the state and its history")
     options = InitOptions(clients=client, has_clients=not no_clients, has_trust=not no_trust)
     plan = plan_undo(call.cwd) if undo else plan_init(call.cwd, options)
     answer: dict[str, Any] = {"ok": True, "changed": [], **_plan_json(plan)}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 from landlane.app.open import person_name
 from landlane.clients.calling_process import why_not_a_person
+from landlane.clients.model import CLIENT_VARIABLES
 from landlane.errors import NotAllowed
 from landlane.sessions.join import Caller, identify, known_session
 from landlane.sessions.own_settings import with_settings_of
@@ -35,6 +38,23 @@ def person_at(call: CommandCall, what: str = "decide this") -> Session:
             hint=f"go on with something else: landlane next{named}",
         )
     return identify(call.repo, Caller(person=person_name())).session
+
+
+def refuse_agent(call: CommandCall, what: str) -> None:
+    """Refuse a caller that says it is an agent; unlike a decision, this may be done by a script of a person.
+
+    Raises:
+        NotAllowed: it is one.
+    """
+    caller = call.caller()
+    named = next((name for name in CLIENT_VARIABLES if name in os.environ), "")
+    if named or caller.name or caller.session_text or caller.agent_variable:
+        why = f"{named} is set" if named else "--as, LANDLANE_SESSION and LANDLANE_AGENT are for agents"
+        raise NotAllowed(
+            f"only a person can {what}, and {why}",
+            code="NOT_A_PERSON",
+            hint="a person runs it in a terminal of their own, that no agent was started from",
+        )
 
 
 def why_no_person(call: CommandCall) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
+from landlane.errors import NotAllowed
 from landlane.ids import digest
 from landlane.store import records
 from landlane.tasks.add import ADD_LOCK, Added, TaskEdit, add_task_in, edit_task_in, new_task_patterns
@@ -233,7 +234,11 @@ class _Sync:
         if task.state in FINAL:
             self._note(line, f"{task.id} is {task.state} and is not assigned any more")
             return line
-        self._edit(task, TaskEdit(assignee=written))
+        try:
+            self._edit(task, TaskEdit(assignee=written))
+        except NotAllowed as error:  # an agent's sync takes no task from a person
+            self._note(line, error.message)
+            return line
         self._assigned += 1
         return line
 

@@ -20,7 +20,7 @@ COMMANDS = (
             "and landlane.toml. Shows a plan first and asks; safe to repeat. Every file it changes "
             "is saved first, and --undo restores it byte for byte. The state with its history, "
             "workspaces and branches stay unless you add --purge, which keeps unmerged branches and saves "
-            "uncommitted work first."
+            "uncommitted work first. Agents may not use --purge."
         ),
         examples=(
             "landlane init",
