@@ -114,6 +114,15 @@ def test_work_under_way_keeps_the_state(shell: Shell) -> None:
     assert shell.run_json("status")["ok"]
 
 
+def test_claims_of_an_agent_without_a_task_keep_the_state(shell: Shell) -> None:
+    shell.run_json("init", "--yes", "--no-clients")
+    shell.run_json("claim", "src/a.py", "--as", "ann")
+
+    (kept,) = shell.run_json("init", "--undo", "--purge", "--yes")["kept"]
+
+    assert (kept["kind"], kept["why"]) == ("state", "ann claims src/a.py")
+
+
 def only_copy(shell: Shell, ref: str) -> str:
     commit = shell.git("commit-tree", "-m", "on no branch", "HEAD^{tree}").strip()
     shell.git("update-ref", ref, commit)

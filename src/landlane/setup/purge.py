@@ -7,6 +7,7 @@ import os
 import shutil
 
 from landlane.app.open import open_repository
+from landlane.claims.take import list_claims
 from landlane.errors import LandlaneError, StoreError
 from landlane.git.commits import is_merged
 from landlane.git.create_checkout import delete_branch
@@ -22,6 +23,7 @@ from landlane.landing.records import list_landings
 from landlane.setup.plan import Kept, Purged, Remaining
 from landlane.tasks.model import IN_PROGRESS
 from landlane.tasks.records import list_tasks
+from landlane.text import list_some
 from landlane.units import join_words
 from landlane.workers.returned.output import SAVED_FOLDER as RETURNED_FOLDER
 from landlane.workspaces.close import close_workspace, is_checked_out
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 # The limits that nobody else sets to our values.
 _LOCK_LIMITS = {"core.filesRefLockTimeout", "core.packedRefsTimeout"}
+_MOST_NAMED = 5
 _BRANCHES = "refs/heads/landlane/"
 _OWN_REFS = "refs/landlane/"
 # Commits that may exist nowhere else: saved work, and what workspaces kept.
@@ -133,7 +136,10 @@ def _why_in_use(repo: Repository) -> str:
     """Return which work is under way, so that its state must stay; empty if none is."""
     tasks = [f"{task.owner} works on {task.id}" for task in list_tasks(repo, IN_PROGRESS)]
     landings = [f"{landing.id} is {landing.state}" for landing in list_landings(repo, OPEN_LANDINGS)]
-    return join_words([*tasks, *landings])
+    if tasks or landings:
+        return join_words([*tasks, *landings])
+    claims = dict.fromkeys(f"{claim.agent} claims {claim.pattern}" for claim in list_claims(repo))
+    return list_some(list(claims), _MOST_NAMED)
 
 
 def _close_workspaces(repo: Repository, removed: list[str], kept: list[Kept]) -> None:
