@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from landlane.errors import Malformed
-from landlane.tasks.checklist import as_checklist, read_checklist
+from landlane.tasks.checklist import as_checklist, read_checklist, split_item
 from landlane.tasks.model import Task, TaskState
 
 pytestmark = pytest.mark.unit
@@ -159,3 +159,10 @@ def test_an_item_that_cannot_be_understood_is_named_by_its_line(text: str, line:
 
 def test_brackets_that_stand_alone_are_a_title() -> None:
     assert read_checklist("- [ ] (role: x)")[0].task.title == "(role: x)"
+
+
+def test_another_assignee_changes_no_other_word_that_begins_with_an_at_sign() -> None:
+    item = split_item("Ping (check: ping @host now) @bob (T1)", frozenset({"check"}))
+
+    assert item.with_assignee("ann").text() == "Ping @ann (check: ping @host now) (T1)"
+    assert item.with_assignee("").text() == "Ping (check: ping @host now) (T1)"

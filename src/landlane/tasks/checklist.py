@@ -25,7 +25,6 @@ _IGNORED = frozenset({"state", "owner"})  # written for people, ignored when rea
 _ATTRIBUTES = _MANY | _ONE | _IGNORED
 _TRAILING_ID = re.compile(r"\s+\((T\d{1,9})\)$")
 _TRAILING_ASSIGNEE = re.compile(r"\s+@([A-Za-z0-9][A-Za-z0-9_.:-]*)$")
-_ASSIGNEE = re.compile(r"\s+@[A-Za-z0-9][A-Za-z0-9_.:-]*(?=\s|$)")
 _WORD = re.compile(r"[a-z][a-z-]*")
 
 
@@ -76,7 +75,8 @@ class ItemText:
 
     def with_assignee(self, name: str) -> ItemText:
         """Return the text for another agent; an empty name removes it."""
-        tail = _ASSIGNEE.sub("", self.tail)
+        written = re.compile(rf"\s+@{re.escape(self.assignee)}(?=\s|$)")
+        tail = written.sub("", self.tail) if self.assignee else self.tail
         return replace(self, assignee=name, tail=f" @{name}{tail}" if name else tail)
 
     def with_id(self, task_id: str) -> ItemText:
