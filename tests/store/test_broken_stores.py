@@ -319,6 +319,15 @@ def test_a_store_that_belongs_to_another_user_names_the_owner(commoner: Shell) -
     assert answer["hint"] == 'sudo chown -R "$USER" .git/landlane'
 
 
+def test_a_state_folder_that_may_not_be_searched_is_told(commoner: Shell) -> None:
+    commoner.run_json("claim", "a", "--as", "ann")
+    (commoner.folder / ".git" / "landlane").chmod(0)
+
+    answer = commoner.run_error("STORE_READONLY", "claim", "b", "--as", "ann", exit=1)
+
+    assert answer["hint"] == "make it writable: chmod -R u+rwX .git/landlane"
+
+
 def test_a_git_directory_that_may_not_be_written_is_told(commoner: Shell) -> None:
     (commoner.folder / ".git").chmod(0o555)
 
@@ -332,7 +341,13 @@ def test_settings_that_may_not_be_read_are_told(commoner: Shell) -> None:
     settings.write_text("", encoding="utf-8")
     settings.chmod(0)
 
-    commoner.run_error("SETTINGS_UNREADABLE", "claims")
+    assert commoner.run_json("claims")["claims"] == []
+    reported = "landlane.toml cannot be read: Permission denied; the last valid settings hold"
+    checks = commoner.run_json("doctor", exit=1)["checks"]
+    assert [check["found"] for check in checks if not check["ok"]] == [reported]
+    local = commoner.folder / ".git" / "landlane" / "local.toml"
+    local.touch(mode=0)
+    assert "local.toml" in commoner.run_error("SETTINGS_UNREADABLE", "claims")["message"]
 
 
 def test_a_pointer_to_the_store_that_may_not_be_read_never_parts_the_state_in_two(commoner: Shell) -> None:

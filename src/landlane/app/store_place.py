@@ -87,7 +87,7 @@ def recorded_place(folder: str) -> str:
     except OSError as error:
         if _is_absent(path, error):
             return ""
-        if isinstance(error, PermissionError) and os.lstat(path).st_uid != os.geteuid():
+        if isinstance(error, PermissionError) and _is_hidden_or_foreign(path):
             raise translate_os_error(error, folder) from error
         raise StoreError(
             f"{short_path(path)} cannot be read: {error.strerror}",
@@ -103,6 +103,14 @@ def recorded_place(folder: str) -> str:
             hint="find the store and write it again: landlane doctor --fix",
         )
     return place
+
+
+def _is_hidden_or_foreign(path: str) -> bool:
+    """Return whether the folder may not be searched, or the file in it belongs to another user."""
+    try:
+        return os.lstat(path).st_uid != os.geteuid()
+    except PermissionError:
+        return True
 
 
 def _is_absent(path: str, error: OSError) -> bool:
