@@ -18,7 +18,7 @@ from landlane.errors import NotAllowed, Stale
 from landlane.ids import new_uuid
 from landlane.patterns.pattern import overlap, parse
 from landlane.sessions import join as sessions
-from landlane.settings.model import SessionSettings, Settings
+from landlane.settings.model import RetrySettings, SessionSettings, Settings
 from landlane.tasks.add import Added, add_task
 from landlane.tasks.change import block_task, drop_task, fail_task, retry_task, unblock_task
 from landlane.tasks.finish import finish_without_evidence
@@ -59,8 +59,9 @@ class Queue(RuleBasedStateMachine):
     folder: Path
     place: str
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(last=st.sampled_from(["ask", "fail"]))
+    def begin(self, last: str) -> None:
+        self.given_up = {"ask": "waiting_for_person", "fail": "dead"}[last]
         self.clock = FakeClock()
         self.model: dict[int, Model] = {}
         self.seen: dict[str, int] = {}  # agent → last sign of life
@@ -71,7 +72,7 @@ class Queue(RuleBasedStateMachine):
             self.folder,
             self.place,
             clock=self.clock,
-            settings=Settings(sessions=SessionSettings(lease_ms=LEASE)),
+            settings=Settings(sessions=SessionSettings(lease_ms=LEASE), retries=RetrySettings(last=last)),
             repository_id=new_uuid(),
         )
 
@@ -201,7 +202,7 @@ class Queue(RuleBasedStateMachine):
         task.owner = "" if is_failure else agent
         if is_failure:
             task.failures += 1
-            task.state = "ready" if task.failures < 2 else "dead"
+            task.state = "ready" if task.failures < 2 else self.given_up
         else:
             task.state = "done"
         self._settle()
@@ -216,7 +217,7 @@ class Queue(RuleBasedStateMachine):
         allowed = {
             "block": task.state in ("ready", "blocked", "active"),
             "unblock": task.state == "blocked" and (task.is_held or not still),
-            "retry": task.state == "dead",
+            "retry": task.state == self.given_up,
             "drop": task.state not in ("done", "dropped"),
         }[verb]
         try:
