@@ -55,3 +55,16 @@ def test_a_diff_that_is_cut_inside_of_a_rename_is_shown(monkeypatch: pytest.Monk
     found = parse_diff(text)
 
     assert (len(found.files), found.left_out) == (1, 1)
+
+
+def test_words_are_marked_in_lines_of_few_words_only() -> None:
+    header = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n"
+    found = [
+        parse_diff(f"{header}-{'([' * number}\n+{'(([' * (number // 2)}").files[0].lines
+        for number in (10, 130)  # to compare the longer ones takes more than a second
+    ]
+
+    assert [any(piece.is_marked for line in lines for piece in line.pieces) for lines in found] == [
+        True,
+        False,
+    ]

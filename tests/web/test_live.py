@@ -56,3 +56,14 @@ def test_a_hidden_tab_hears_only_of_what_needs_a_person(served: Shell, page: Pag
     assert event["event"] == "needs"
     assert [one["id"] for one in event["data"]] == ["G1"]
     stream.close()
+
+
+def test_a_browser_that_signs_out_hears_nothing_more(served: Shell, page: PageClient) -> None:
+    stream = page.follow()
+    assert next(stream)["event"] == "hello"
+    headers = page.act_headers("x", "{}")
+    headers["X-Landlane-Signature"] = page.sign("POST", "/sign-out", "{}")
+    assert page.request("POST", "/sign-out", headers, "{}").status == 200
+    served.run_json("claim", "a.py", "--as", "ann")
+
+    assert list(stream) == []

@@ -213,7 +213,12 @@ class _Pages:
         last = request.headers.get("last-event-id", "") or request.query_params.get("after", "")
         after = int(last) if last.isdecimal() and len(last) < 18 else 0
         only_needs = request.query_params.get("only") == "needs"
-        stream = self._feed.stream(after, request.scope["browser"].person, only_needs)
+        person, cookie = request.scope["browser"].person, request.scope["cookie"]
+
+        def is_signed_in() -> bool:
+            return self._keys.find_browser(cookie) is not None
+
+        stream = self._feed.stream(after, person, only_needs, is_signed_in)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
 

@@ -23,6 +23,7 @@ _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _MOST_LINES = 4_000  # of a whole diff
 _LONGEST = 1_000  # characters of a line
 _MOST_MARKED = 400  # characters of a line in which single words are marked
+_MOST_WORDS = 80  # and its words: the time to compare them grows with their third power
 _TAB = "    "
 
 
@@ -222,6 +223,8 @@ def _differences(old: str, new: str) -> tuple[list[tuple[int, int]], list[tuple[
     if max(len(before), len(after)) > _MOST_MARKED:
         return [], []
     words = [re.findall(r"\w+|\s+|.", text) for text in (before, after)]
+    if max(map(len, words)) > _MOST_WORDS:
+        return [], []
     matcher = SequenceMatcher(None, *words, autojunk=False)
     if matcher.ratio() < 0.4:
         return [], []

@@ -18,7 +18,7 @@ from landlane.text import in_one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
     from typing import Any
 
     from landlane.store.journal_chain import JournalEntry
@@ -77,8 +77,10 @@ class Feed:
         """Return whether there are as many readers as are allowed."""
         return len(self._readers) >= _MOST_READERS
 
-    async def stream(self, after: int, person: str, only_needs: bool) -> AsyncIterator[str]:
-        """Yield the entries behind a position as events, then new ones as they come."""
+    async def stream(
+        self, after: int, person: str, only_needs: bool, is_signed_in: Callable[[], bool]
+    ) -> AsyncIterator[str]:
+        """Yield the entries behind a position as events, then new ones as they come, until it signs out."""
         event = asyncio.Event()
         with self._guard:
             self._readers[event] = asyncio.get_running_loop()
@@ -89,7 +91,7 @@ class Feed:
             if self.position - sent > _MOST_REPLAYED:
                 sent = self.position
                 yield _event("reset", {"position": sent}, sent)
-            while not self._is_over:
+            while not self._is_over and is_signed_in():
                 event.clear()
                 while sent < self.position:
                     entries, texts = await asyncio.to_thread(self._read, sent)
