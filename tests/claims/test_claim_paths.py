@@ -9,6 +9,9 @@ import pytest
 
 from landlane import Landlane
 from landlane.api import Picked, SavedWork, Taken
+from landlane.app.open import open_repository
+from landlane.claims.force_release import release_by_force
+from landlane.sessions.join import Caller, identify
 from landlane.testing.repositories import make_repository
 from tests.hooks.stand_in_client import LANDLANE, ScriptedClient
 from tests.mcp.speaking import McpClient
@@ -117,3 +120,24 @@ def test_odd_names_in_the_checkout_do_not_stop_a_claim(left: Path) -> None:
     (left / "odd\nname").write_text("x\n", encoding="utf-8")
 
     assert claim_with_library(left) == NOTE
+
+
+@pytest.mark.parametrize("is_rebuilt", [False, True])
+def test_what_a_holder_left_is_saved_after_a_person_released_its_claim(
+    tmp_path: Path, is_rebuilt: bool
+) -> None:
+    root = make_repository(tmp_path / "shop", files={"a.py": "as committed\n"})
+    with Landlane(root, agent="bob") as bob:
+        taken = bob.claim("a.py")
+        assert isinstance(taken, Taken)
+        (root / "a.py").write_text("half done by bob\n", encoding="utf-8")
+        repo = open_repository(str(root))
+        try:
+            person = identify(repo, Caller(person="pat")).session
+            release_by_force(repo, person, taken.granted[0].token, "bob is stuck")
+        finally:
+            repo.close()
+    if is_rebuilt:
+        subprocess.run([LANDLANE, "store", "rebuild"], cwd=root, check=True, capture_output=True)
+
+    assert claim_with_library(root) == NOTE

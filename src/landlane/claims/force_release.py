@@ -5,7 +5,7 @@ from __future__ import annotations
 from landlane.errors import Malformed, NotAllowed, Stale
 from landlane.ids import is_record_id
 from landlane.roles.require_person import check_person
-from landlane.sessions.leases import drop_claim, require_live
+from landlane.sessions.leases import drop_claim, note_lost, require_live
 from landlane.sessions.model import Claim
 from landlane.sessions.notices import add_notice
 from landlane.text import check_text
@@ -49,6 +49,7 @@ def release_by_force(repo: Repository, person: Session, token: int, why: str) ->
                 hint=f"landlane inbox {claim.agent}",
             )
         drop_claim(tx, claim.session, claim.token)
+        note_lost(tx, claim.agent, claim, tx.now)
         facts = {"pattern": claim.pattern, "token": claim.token, "holder": claim.agent, "why": reason}
         tx.record("claim.released", person.agent, person.id, facts)
         add_notice(tx, claim.session, f'{person.agent} released your claim on {claim.pattern}: "{reason}"')

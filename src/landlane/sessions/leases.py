@@ -221,10 +221,15 @@ def lapse(tx: Transaction, session_id: str, *, is_certain: bool = False) -> None
 
 
 def _record_lapse(tx: Transaction, session: Session, claim: Claim, ended_at: int) -> None:
-    columns = {name: getattr(claim, name) for name in ("pattern", "kind", "mode", "ttl_ms", "token")}
-    tx.run("lapsed_add", agent=session.agent, ended_at=ended_at, **columns)
+    note_lost(tx, session.agent, claim, ended_at)
     tx.record("claim.lapsed", session.agent, session.id, {"pattern": claim.pattern, "token": claim.token})
     tx.has_freed = True
+
+
+def note_lost(tx: Transaction, agent: str, claim: Claim, ended_at: int) -> None:
+    """Remember that an agent lost a claim: the next holder saves what it has left there."""
+    columns = {name: getattr(claim, name) for name in ("pattern", "kind", "mode", "ttl_ms", "token")}
+    tx.run("lapsed_add", agent=agent, ended_at=ended_at, **columns)
 
 
 def end_session(tx: Transaction, session: Session, kind: str, facts: dict[str, object]) -> list[str]:

@@ -318,7 +318,9 @@ class _LiveState:
 
     def _end_claim(self, entry: JournalEntry, facts: Facts) -> None:
         _, taken = self.claims.pop(facts["token"], (entry, None))
-        if taken is None or entry.kind == "claim.released":
+        if taken is not None and "holder" in facts:  # released by a person, against the will of its holder
+            self.lapsed[facts["holder"], facts["pattern"]] = taken
+        elif taken is None or entry.kind == "claim.released":
             self.lapsed.pop((entry.agent, facts["pattern"]), None)
         else:
             self.lapsed[entry.agent, facts["pattern"]] = taken
