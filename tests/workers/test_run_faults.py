@@ -403,6 +403,7 @@ def test_a_stop_ends_the_tests_of_a_landing_too(works: WorkerTestbed) -> None:
     before = settings.read_text()
     settings.write_text(
         before.replace("test ! -e RED", f"test -e a.txt || exit 0; echo $$ > {pid}; exec sleep 60")
+        + f'[landing.sandbox]\nwrite = ["{pid.parent}"]\n'
     )
     works.git("commit", "--quiet", "--all", "-m", "Test for long")
     task = works.edit("Be tested for long", "a.txt")
@@ -421,8 +422,9 @@ def test_a_stop_ends_the_tests_of_a_landing_too(works: WorkerTestbed) -> None:
     works.check_clean()
 
 
-def test_nothing_of_a_check_lives_on(works: WorkerTestbed) -> None:
-    pids, late = works.root.parent / "pids", works.root.parent / "late"
+def test_nothing_of_a_check_lives_on(repository: Path) -> None:
+    pids, late = repository.parent / "pids", repository.parent / "late"
+    works = WorkerTestbed(repository, more=f'[landing.sandbox]\nwrite = ["{repository.parent}"]\n')
     check = f"setsid sh -c 'echo $$ >> {pids}; exec sleep 60' & until test -s {pids}; do sleep 0.1; done"
     works.edit("Start a daemon", "a.txt", check=check)
     works.run()

@@ -37,7 +37,8 @@ def test_only_the_output_of_a_task_is_copied_back(repository: Path, tmp_path: Pa
     (tmp_path / "make.py").write_text(WORKER, encoding="utf-8")
     works = WorkerTestbed(
         repository,
-        more=f'[agents.maker]\ncommand = ["{sys.executable}", "{tmp_path / "make.py"}"]\n' + SPEAKS,
+        more=f'[agents.maker]\ncommand = ["{sys.executable}", "{tmp_path / "make.py"}"]\n{SPEAKS}'
+        '[retries]\nlast = "fail"\n',
     )
     (tmp_path / "elsewhere").mkdir()
     (repository / "linked").symlink_to(tmp_path / "elsewhere")
