@@ -23,7 +23,7 @@ from landlane.errors import NotAllowed, StoreTransient
 from landlane.platform.process import read_process
 from landlane.processes.fork_server import ForkedChild, ForkServer, pipe_reporter
 from landlane.protocol.worker.messages import Heartbeat, Progress
-from landlane.settings.model import RunSettings, Settings
+from landlane.settings.model import LOCAL_NAME, RunSettings, Settings
 from landlane.store.sqlite.store import SqliteStore
 from landlane.tasks.records import list_tasks
 from landlane.workers import attempt_resources, finish_attempt, supervisor
@@ -200,7 +200,7 @@ def test_a_killed_worker_is_a_lapse_and_an_empty_change_is_none(works: WorkerTes
 def test_a_task_that_cannot_start_is_reported_and_left(
     works: WorkerTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A remote that is not there, and settings that are broken while it runs: neither is tried for ever."""
+    """A remote that is not there, and settings of the clone that break: neither is tried for ever."""
     monkeypatch.setattr(pool, "RETRY_SECONDS", 0.05)
     works.git("remote", "add", "origin", str(works.root.parent / "nowhere.git"))
     task = works.edit("Not to be begun", "a.txt")
@@ -219,10 +219,9 @@ def test_a_task_that_cannot_start_is_reported_and_left(
     monkeypatch.chdir(works.root)
     assert "origin cannot be asked" in run()
     assert "--offline" in run()
-    settings = works.root / "landlane.toml"
-    text = settings.read_text()
-    assert "not valid TOML" in run(lambda: settings.write_text(text + "[[["))
-    settings.write_text(text)
+    settings = works.root / ".git" / "landlane" / LOCAL_NAME
+    assert "not valid TOML" in run(lambda: settings.write_text("[[["))
+    settings.unlink()
 
 
 def test_a_run_waits_for_its_store(works: WorkerTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
