@@ -138,6 +138,6 @@ def refuse_locked(pattern: Pattern, locks: Sequence[Claim]) -> Refusal | None:
 def lock_hint(lock: Claim) -> str:
     """Return what to do about a lock file."""
     return (
-        f"if nobody works on it any more: rm {shlex.quote(lock.note)}; to ignore such files: "
+        f"if it is out of date: rm {shlex.quote(lock.note)}; to ignore such files: "
         "landlane config set claims.agent_locks false"
     )

@@ -96,8 +96,13 @@ def _try_lock(file: int) -> bool:
 
 def is_running(folder: str) -> bool:
     """Return whether a resident serves a state folder, or starts to."""
+    return is_locked(os.path.join(folder, _LOCK))
+
+
+def is_locked(path: str) -> bool:
+    """Return whether a process holds the lock of this file; a file that is missing is not locked."""
     try:
-        file = os.open(os.path.join(folder, _LOCK), os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
     try:

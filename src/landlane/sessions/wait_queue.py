@@ -154,7 +154,7 @@ class QueuedWait(ABC):
                     return outcome
                 was_freed = self._sleep(listener, deadline)
                 if was_freed and self._blocker is not None and self._blocker.token:
-                    return self._attempt()  # what was held is free, and nobody is ahead: no need to look
+                    return self._attempt()  # what was held is free, and no waiter is ahead: no need to look
             if self._looks_free(listener):
                 outcome = self._attempt()
         except StoreTransient as error:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from landlane.git.discovery import Checkout
     from landlane.repository import Repository
 
-# The limits that nobody else sets to our values.
+# Only Landlane sets these limits to its values.
 _LOCK_LIMITS = {"core.filesRefLockTimeout", "core.packedRefsTimeout"}
 _MOST_NAMED = 5
 _BRANCHES = "refs/heads/landlane/"
@@ -73,8 +73,8 @@ def purge(cwd: str) -> Purged:
     """Remove what undo leaves, except what holds work that exists nowhere else or that is in use.
 
     Uncommitted work in a workspace is saved as a rescue first. Branches that are not merged, rescues and
-    workspaces that cannot be removed stay, and are named. While work is under way, or nobody can tell because
-    the store cannot be opened, the state stays with the refs that it names.
+    workspaces that cannot be removed stay, and are named. While work is under way, and when
+    the store cannot be opened to find out, the state stays with the refs that it names.
     """
     checkout = find_checkout(cwd)
     home = checkout.home_checkout
@@ -111,7 +111,7 @@ def _settle_state(checkout: Checkout, removed: list[str], kept: list[Kept]) -> s
                 _close_workspaces(repo.require_git(), removed, kept)
             return in_use
     except StoreError as error:
-        return f"its store cannot be opened, so nobody can tell whether it is in use: {error.message}"
+        return f"its store cannot be opened, so it may still be in use: {error.message}"
     return ""
 
 

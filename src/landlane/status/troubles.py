@@ -26,7 +26,7 @@ def trouble_lines(repo: Repository, overview: Overview, now: int) -> list[str]:
     if overview.unattended:
         named = join_words(overview.unattended)
         lines += [f"✗ The process that ran the landing queue was killed; waiting: {named}."]
-        lines += ["  Take over, whoever you are:", "    landlane queue run --drain"]
+        lines += ["  Anyone can take over:", "    landlane queue run --drain"]
     if overview.red:
         lines += [
             f"✗ {overview.red}",

@@ -1,7 +1,7 @@
 """What a worker of `landlane run` may change: the paths of its task, and those it was granted besides.
 
-A task without paths is bound by claims only. The name of a worker's session tells its task: nobody else can
-join under such a name.
+A task without paths is bound by claims only. The name of a worker's session tells its task: no other session
+can join under such a name.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 1.0
 _PING_SECONDS = 15.0
-_MOST_REPLAYED = 20_000  # entries; a reader that missed more reads the page anew
+_MOST_REPLAYED = 20_000  # entries; a reader that missed more loads the page again
 _PAGE = 500
 _MOST_READERS = 100
 

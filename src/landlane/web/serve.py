@@ -155,7 +155,7 @@ def _is_missing(error: OSError) -> bool:
 
 
 def _watch(server: uvicorn.Server, folder: str, lock: int, keys: Keys) -> None:
-    """End the server when it is asked to, when its folder is gone, or when nobody uses it."""
+    """End the server on request, without its folder, or after `IDLE_SECONDS` without a browser."""
     started_at = checked_at = time.monotonic()
     while not server.should_exit:
         time.sleep(_TICK_SECONDS)

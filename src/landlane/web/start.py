@@ -6,7 +6,6 @@ libraries of the web must not be loaded there.
 
 from __future__ import annotations
 
-import fcntl
 import http.client
 import os
 import sys
@@ -16,6 +15,7 @@ from landlane.clients.model import VARIABLE_PREFIXES
 from landlane.errors import LandlaneError, TimedOut
 from landlane.git.run import LOCATION_VARIABLES
 from landlane.processes.child import start_detached
+from landlane.resident.single_instance import is_locked
 from landlane.web.keys import Keys
 from landlane.web.site import (
     LOCK_FILE,
@@ -42,17 +42,7 @@ _TRIED = 400  # characters of the log that an error shows
 
 def is_serving(state_folder: str) -> bool:
     """Return whether a server holds the lock of this state folder."""
-    try:
-        file = os.open(os.path.join(ui_folder(state_folder), LOCK_FILE), os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(file)
-    return False
+    return is_locked(os.path.join(ui_folder(state_folder), LOCK_FILE))
 
 
 def ensure_server(state_folder: str, root: str, options: Sequence[str]) -> Site:

@@ -167,7 +167,7 @@ class _Reader:
         return WORKING, "Working", ""
 
     def _silence_limit(self, attempt: Attempt | None) -> int:
-        """Return after which silence a worker is ended; for sessions that nobody ends, `notify.stalled`."""
+        """Return after which silence a worker is ended; without a supervisor, `notify.stalled`."""
         settings = self._repo.settings
         if attempt is None:
             return settings.notify.stalled_ms
